@@ -45,7 +45,7 @@ def files_of(node: dict[str, Any]) -> list[str]:
     """
     paths = node.get("path") or []
     if not paths and (checkpoint := node.get("checkpoint")):
-        place = Path(checkpoint).expanduser()
+        place = Path(os.path.expanduser(checkpoint))
         # A run has its weights in `weights`, and sentence-transformers has modules as `1_Pooling` and `2_Dense`.
         parts = chain.from_iterable(map(place.glob, ("*.*", "weights/**/*.*", "*_*/**/*.*")))
         files = [place] if place.is_file() else [*parts]

@@ -57,7 +57,7 @@ def local_path(path: str | Path) -> Path:
         return _from_hub(text.removeprefix(HUB), TABLES)
     uri = URI.fullmatch(text)
     if uri is None:
-        return Path(path).expanduser()
+        return Path(os.path.expanduser(path))
     # A path whose slashes were joined is a URI as well: s3:/bucket.
     scheme, rest = uri["scheme"].lower(), uri["rest"]
     return (

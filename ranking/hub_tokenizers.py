@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +26,7 @@ def local_root(checkpoint: str) -> str:
 
     The folder of an adapter is that of its base model with the adapter merged into it.
     """
-    folder = Path(checkpoint).expanduser()
+    folder = Path(os.path.expanduser(checkpoint))
     if is_adapter(folder):
         return str(merged_adapter(folder))
     return str(folder) if folder.is_dir() else checkpoint
@@ -66,7 +67,7 @@ def _remedy(folder: Path) -> str:
 @contextmanager
 def refused(checkpoint: str) -> Iterator[None]:
     """A context that turns the errors of transformers for an unreadable checkpoint into one line."""
-    folder = Path(checkpoint).expanduser()
+    folder = Path(os.path.expanduser(checkpoint))
     if not folder.is_dir():
         prepare_hub()
     try:

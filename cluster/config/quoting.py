@@ -69,8 +69,14 @@ def quoted_path(override: str) -> str:
 
 
 def quoted(value: str, allowed: str = "") -> str:
-    """Return a path as Hydra reads it as text; `allowed` are further characters that need no quotes."""
+    """Return a path as Hydra reads it as text; `allowed` are further characters that need no quotes.
+
+    Raises:
+        BadInput: if it begins with `~` and a name that no user has.
+    """
     path = os.path.expanduser(value)
+    user = re.match(r"~[^/]*", path)
+    refuse(user, f"there is no user {user and user[0][1:]!r}", value, f"a folder that is called so is ./{value}")
     bare = PLAIN.fullmatch("".join(sign for sign in path if sign not in allowed)) and path == path.strip()
     return path if bare and not NUMBER.fullmatch(path) and not WORDS.fullmatch(path) else as_override(path)
 

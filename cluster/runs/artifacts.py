@@ -6,6 +6,7 @@ key, and a study puts it into Ray's object store once for all runs that share it
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -188,7 +189,7 @@ def _licences(config: dict[str, Any]) -> Iterator[str]:
     if isinstance(vectors, PackagedGlove) and (line := licence_of(vectors.package)):
         yield line
     checkpoint = config["ranker"].get("checkpoint")
-    if isinstance(checkpoint, str) and (line := licence_line(Path(checkpoint).expanduser())):
+    if isinstance(checkpoint, str) and (line := licence_line(Path(os.path.expanduser(checkpoint)))):
         yield line
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -65,7 +66,7 @@ def frozen_of(config: Mapping[str, Any]) -> str:
 
 def layers_of(checkpoint: str) -> int | None:
     """Return the number of layers of a checkpoint's transformer; None if its local files do not contain it."""
-    root = Path(checkpoint).expanduser()
+    root = Path(os.path.expanduser(checkpoint))
     for file in (root / "config.json", *sorted(root.glob("*/config.json"))):
         with suppress(OSError, ValueError, AttributeError):  # which the ranker reports
             content = json.loads(file.read_text("utf-8"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -140,7 +141,7 @@ def precision_line(ranker: Ranker | None, option: str = "precision") -> str:
 
 def _opened(place: str, options: dict[str, Any] | None) -> TrainedRanker:
     """Open weights that a run has described, or a checkpoint."""
-    folder = Path(place).expanduser()
+    folder = Path(os.path.expanduser(place))
     folder = folder if folder.name else folder.absolute()  # the current folder by its name
     name = folder.name.removesuffix(".safetensors") or "ranker"
     weights = _run_weights(folder) if (folder / CONFIG).is_file() else folder
@@ -224,7 +225,7 @@ def make(
 
 def ranker_overrides(place: str) -> list[str]:
     """Return the overrides that make a ranker of a checkpoint, except `ranker.checkpoint`, from its files."""
-    folder = Path(local_root(place)).expanduser()
+    folder = Path(os.path.expanduser(local_root(place)))
     of_file = f"name the folder, as {folder.parent}" if (folder.parent / "config.json").is_file() else A_TRAINING
     refuse(folder.is_file(), "is a file, and a checkpoint is a folder", place, of_file)
     if not folder.is_dir():

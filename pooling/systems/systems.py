@@ -80,7 +80,7 @@ def make_systems(
         raise BadInput(f"topics={topics}, fewest={fewest}, depth={depth}", remedy="give whole numbers from 1 up")
     made_by = [FORMAT, collection.fingerprint, topics, fewest, depth, list(SYSTEMS), [_version(p) for p in _PACKAGES]]
     made_by += ["untrained"] if rerank is None else []
-    entry = Path(folder).expanduser() / f"{collection.name}-{digest(made_by)}"
+    entry = Path(os.path.expanduser(folder)) / f"{collection.name}-{digest(made_by)}"
     there = _load(entry)
     if there is not None:
         return there

@@ -45,7 +45,7 @@ def cache_folder(place: str | Path | None) -> Path:
     """
     remedy = "give a folder on a disk that all machines share, or leave it out: results still go to out=URI"
     refuse(place and "://" in str(place), f"{place} is a URI, which a cache no longer takes", "cache", remedy)
-    return Path(place).expanduser() if place else default_cache()
+    return Path(os.path.expanduser(place)) if place else default_cache()
 
 
 def open_collection(reader: Reader, cache: str | Path, strict: bool = True, run: Run = in_turn) -> Collection:
@@ -110,7 +110,7 @@ def is_cached(reader: Reader, cache: str | Path, strict: bool = True) -> bool:
 def _entry(reader: Reader, cache: str | Path) -> Path:
     """Return the folder of a collection, by the state of its files."""
     key = _key(reader)  # first: it refuses a name that is no text
-    return Path(cache).expanduser() / f"{_plain(reader.name)}-{key}"
+    return Path(os.path.expanduser(cache)) / f"{_plain(reader.name)}-{key}"
 
 
 def _load(entry: Path, strict: bool) -> Collection | None:

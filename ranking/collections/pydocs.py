@@ -7,6 +7,7 @@ rest explains, like a question and its answer.
 from __future__ import annotations
 
 import itertools
+import os
 import platform
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -159,7 +160,7 @@ class Pydocs(Reader):
     @cached_property
     def _sources(self) -> list[Source]:
         if self.folders is not None:
-            trees = [packages.tree(Path(folder).expanduser()) for folder in self.folders]
+            trees = [packages.tree(Path(os.path.expanduser(folder))) for folder in self.folders]
         else:
             trees = list(map(packages.sources, self._installed.values()))
             if STANDARD_LIBRARY in (self.packages or [STANDARD_LIBRARY]):

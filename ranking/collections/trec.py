@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -111,7 +112,7 @@ def _looks_like(option: str, name: str) -> bool:
 
 
 def _matching(here: Path, named: str) -> list[Path]:
-    paths = [Path(path) for path in sorted(glob(str(here / Path(named).expanduser()), recursive=True))]
+    paths = [Path(path) for path in sorted(glob(str(here / Path(os.path.expanduser(named))), recursive=True))]
     refuse(not paths, "no such file", here / named, similar_path(here / named))
     return _files_in(paths)
 

@@ -1,6 +1,7 @@
 """One configuration, from overrides to a mapping; the rest of it is in `test_configuration.py`."""
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,12 +19,14 @@ from pyrite.cluster.config.counts import counts_of
 from pyrite.cluster.config.declared import options_of
 from pyrite.cluster.config.groups import CONF, fill_defaults, option
 from pyrite.cluster.config.override import unquoted
+from pyrite.cluster.config.quoting import quoted_path
 from pyrite.cluster.config.validate import check_counts
 from pyrite.cluster.config.yaml_file import read_yaml
 from pyrite.cluster.plan.applicable import applicable_overrides
 from pyrite.cluster.plan.sweep import points
 from pyrite.ranking.collections.format_of import format_of
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub import local_path
 
 
 def test_what_is_composed_twice_is_the_callers_own(monkeypatch):
@@ -275,3 +278,11 @@ def test_what_is_wrong_with_a_file_is_said_in_a_line(content, says, tmp_path):
         read_overrides(str(path))
     with pytest.raises(BadInput, match=r"can't be read \(Is a directory\)"):
         read_yaml(str(tmp_path))
+
+
+def test_a_folder_whose_name_begins_with_a_tilde(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput, match=r"~nosuch/x.csv: there is no user 'nosuch'; .* is \./~nosuch/x.csv"):
+        quoted_path("collection.path=~nosuch/x.csv")
+    assert quoted_path("collection.path=./~nosuch/x.csv") == "collection.path='./~nosuch/x.csv'"
+    assert local_path("./~nosuch/x.csv") == Path("~nosuch/x.csv")
