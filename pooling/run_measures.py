@@ -172,7 +172,7 @@ class _Plan:
         self.provided: dict[str, ir_measures.Measure] = {}
         self.residuals: dict[str, RBP] = {}
         self.condensed = condensed
-        spelled: dict[bool, dict[str, str]] = {False: {}, True: {}}
+        spelled: dict[bool, dict[str, list[str]]] = {False: {}, True: {}}  # AP and AP() are one measure
         for name in dict.fromkeys(names):
             self.names.append(name)
             of_judged, plain = condensed or bool(CONDENSED.search(name)), CONDENSED.sub("", name).replace("()", "")
@@ -184,7 +184,7 @@ class _Plan:
             except UnknownMeasure as error:
                 self.provided[name] = _provided(name, plain, relevant_from, error)
                 continue
-            spelled[of_judged][plain] = name
+            spelled[of_judged].setdefault(plain, []).append(name)
             if isinstance(measure, RBP) and not of_judged:
                 self.residuals[name] = measure
                 self.names.append(name + RESIDUAL)
@@ -199,7 +199,7 @@ class _Plan:
         for evaluator, names, of_judged in self.here:
             of_run = ranking.condensed() if of_judged else ranking
             grades = np.where(of_run.grades == UNJUDGED, evaluator.unjudged, of_run.grades)
-            found |= {names[name]: values for name, values in evaluator(grades).items()}
+            found |= {name: values for plain, values in evaluator(grades).items() for name in names[plain]}
         for name, cutoff in self.counted.items():
             judged = (ranking.present & ~ranking.unjudged)[:, :cutoff].sum(1)
             found[name] = judged / np.maximum(1, np.minimum(ranking.lengths, cutoff))
@@ -256,7 +256,7 @@ def _provided(name: str, plain: str, relevant_from: int, error: UnknownMeasure) 
     rel = measure.SUPPORTED_PARAMS.get("rel")
     refuse(
         rel is None and measure.NAME not in OF_ALL_GRADES,
-        f"{name} has no lowest relevant grade, so relevant_from={relevant_from} does not apply to it",
+        f"has no lowest relevant grade, so relevant_from={relevant_from} does not apply to it",
         f"measure {name}",
         "leave it out, or measure by it in a command without relevant_from",
     )

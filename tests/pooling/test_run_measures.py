@@ -59,6 +59,13 @@ def test_condensed_lists_leave_out_what_is_not_judged():
         assert value(measured, 0, "1", name) == pytest.approx((1 + 2 / 3) / 2)
 
 
+def test_a_measure_may_have_two_names():
+    runs, names = runs_of({"1": ["x", "a", "b", "y", "c"]}), ["AP", "AP()", "AP(judged_only=True)", "SetP", "SetP()"]
+    measured = measure_runs(runs, QRELS, names, judged_only=True)
+    values = [value(measured, 0, "1", name) for name in names]
+    assert values == pytest.approx([(1 + 2 / 3) / 2] * 3 + [2 / 3] * 2)
+
+
 def test_the_residual_of_rank_biased_precision():
     measured = measure_runs(runs_of({"1": ["x", "a", "b"]}), QRELS, ["RBP(p=0.5)", "RBP(p=0.5)@2"])
     assert measured.measures == ["RBP(p=0.5)", "RBP(p=0.5) residual", "RBP(p=0.5)@2", "RBP(p=0.5)@2 residual"]
