@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ import polars as pl
 
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.judgement_files import run_rows
+from pyrite.ranking.collections.names import repeated
 from pyrite.ranking.collections.opened import ENDINGS
 from pyrite.ranking.errors import BadInput, refuse
 
@@ -154,6 +156,8 @@ def _read_files(
     """Return the runs of each file; none for a file that is left out."""
     candidates = [(file, one.is_folder) for one in given for file in one.files]
     refuse(not candidates, "there are no runs", remedy=_REMEDY)
+    again = repeated(os.path.abspath(file) for file, _ in candidates)
+    refuse(again, "{} is named twice", remedy="name it once")
     files = []
     for number, (file, in_folder) in enumerate(candidates):
         on_progress("reading runs", number, len(candidates))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import ir_measures
@@ -148,6 +149,8 @@ def test_measures_with_parameters_need_no_quotes(files, capsys):
         (["runs", "qrels.txt", "measures=[SetP,Judged@0]"], "no measure 'Judged@0'"),
         (["runs", "qrels.txt", "measures=[judged@0]"], "no measure 'judged@0'"),
         (["runs", "qrels.txt", "depth=5"], "depth"),
+        (["runs/alpha.run", "qrels.txt", "runs=[runs/beta.run]"], "runs/alpha.run would be left out beside runs="),
+        (["runs/alpha.run", "./runs/alpha.run", "qrels.txt"], "runs/alpha.run is named twice; name it once"),
     ],
 )
 def test_bad_input_is_one_line(arguments, says, files, capsys):
@@ -175,3 +178,28 @@ def test_a_file_that_exists_stays(files, capsys):
     Path("v.csv").write_text("mine")
     assert run("runs", "qrels.txt", "out=v.csv") == 2
     assert Path("v.csv").read_text() == "mine"
+
+
+@pytest.mark.parametrize("out", ["qrels.txt/v.csv", "/proc/v.csv", f"{'v' * 256}.csv", f"{'v' * 250}.csv"])
+def test_a_file_that_can_not_be_written_is_refused_before_anything_is_read(out, files, capsys):
+    assert run("nowhere", "qrels.txt", f"out={out}") == 2
+    error = capsys.readouterr().err
+    assert re.search(rf"{out}: can't be written \(.+\); choose another out=$", error.strip())
+    assert run("runs", "qrels.txt", "out=new/v.csv") == 0
+    assert [path.name for path in Path("new").iterdir()] == ["v.csv"]
+
+
+def test_a_file_that_is_named_like_an_option_is_a_run(files, capsys):
+    Path("k=1.txt").write_text(Path("runs/beta.run").read_text().replace(" beta", " k1"))
+    assert run("runs/alpha.run", "k=1.txt", "qrels.txt") == 0
+    assert " k1 " in capsys.readouterr().out
+    assert run("runs/alpha.run", "k=2.txt", "qrels.txt") == 2
+    assert "no option k" in capsys.readouterr().err
+
+
+def test_a_run_without_judged_topics_is_shown(files, capsys):
+    Path("other.run").write_text("99 Q0 d1 1 4 other\n")
+    assert run("runs", "other.run", "qrels.txt", "complete=false", "baseline=other", "measures=[AP]") == 0
+    assert re.search(r"other +0 +–", capsys.readouterr().out)
+    result = pyrite.evaluate(["runs", "other.run"], "qrels.txt", ["AP"], complete=False)
+    assert result.runs.filter(run="other").row(0) == ("other", 0, None)
