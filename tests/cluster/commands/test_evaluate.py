@@ -203,3 +203,92 @@ def test_a_run_without_judged_topics_is_shown(files, capsys):
     assert re.search(r"other +0 +–", capsys.readouterr().out)
     result = pyrite.evaluate(["runs", "other.run"], "qrels.txt", ["AP"], complete=False)
     assert result.runs.filter(run="other").row(0) == ("other", 0, None)
+
+
+QRELS = pl.DataFrame({"query": ["1", "1", "1", "1"], "document": ["d1", "d2", "d2", "d3"], "grade": [1, 0, 2, 1]})
+RUN = pl.DataFrame(
+    {
+        "query": ["1"] * 5,
+        "document": ["d1", "d2", "d2", "d3", "d4"],
+        "score": [2.0, 2.0, 1.0, 1.0000000002, 1.0000000001],
+    }
+)
+
+
+def written(run: pl.DataFrame, qrels: pl.DataFrame) -> tuple[str, str]:
+    """Write a run and judgements as files, and return their names."""
+    lines = [f"{query} Q0 {document} {rank} {score!r} a" for rank, (query, document, score) in enumerate(run.rows())]
+    Path("run.txt").write_text("\n".join(lines))
+    Path("judged.txt").write_text("\n".join(f"{query} 0 {document} {grade}" for query, document, grade in qrels.rows()))
+    return "run.txt", "judged.txt"
+
+
+@pytest.mark.parametrize("options", [{}, {"qrels_repeated": "mean"}, {"order_precision": "double"}])
+def test_options_and_notes_are_the_same_in_memory(options, files):
+    of_files = pyrite.evaluate(*written(RUN, QRELS), ["AP", "nDCG@3", "RR"], options=options)
+    in_memory = pyrite.evaluate({"a": RUN}, QRELS, ["AP", "nDCG@3", "RR"], options=options)
+    assert in_memory.queries.equals(of_files.queries)
+    assert in_memory.notes == of_files.notes
+    assert {"lines that name a document again", "lines tied with the one before by score (ordered by document id, "
+            "descending)"} <= set(in_memory.notes)  # fmt: skip
+    assert any(what.startswith("judgements given again") for what in in_memory.notes)
+
+
+def test_the_order_of_double_scores_in_memory():
+    runs = {"a": {"1": {"d1": 1.0000000002, "d2": 1.0000000001}}}
+    values = [
+        pyrite.evaluate(runs, {"1": {"d1": 1}}, "RR", options={"order_precision": precision}).runs["RR"][0]
+        for precision in ("single", "double")
+    ]
+    assert values == [0.5, 1.0]
+
+
+def test_values_are_written_from_python_too(files):
+    result = pyrite.evaluate({"a": RUN}, QRELS, ["AP"], options={"out": "v.csv"})
+    assert result.queries.equals(pl.read_csv("v.csv", schema=result.queries.schema))
+
+
+SCORES = {"a": {"1": {"d1": 1.0}}}
+GRADES = {"1": {"d1": 1}}
+
+
+@pytest.mark.parametrize(
+    ("runs", "qrels", "measures", "options", "says"),
+    [
+        (SCORES, QRELS, "AP", {"qrels_repeated": "stop"}, "qrels:3: document 'd2' is judged again for query '1'"),
+        (SCORES, GRADES, "AP", {"order": "rank"}, "order: orders runs of files; one in memory is ordered by its"),
+        ({"1": SCORES["a"], 1: SCORES["a"]}, GRADES, "AP", {}, "runs: two runs are called 1; rename one"),
+        (
+            GRADES,
+            GRADES,
+            "AP",
+            {},
+            "the run '1': scores of topic 'd1' are of type int; give scores by document by topic by",
+        ),
+        ({"a": {"1": ["d1"]}}, GRADES, "AP", {}, "the run 'a': scores of topic '1' are of type list; give scores"),
+        ({"a": {"1": {"d1": "x"}}}, GRADES, "AP", {}, "the run 'a': score of document 'd1' is 'x'; give a number"),
+        ({"a": RUN.with_columns(score=pl.lit("abc"))}, GRADES, "AP", {}, "document 'd1' is 'abc'; give a number"),
+        ({"a": RUN.to_pandas().assign(score=[1.0, 2.0, "abc", 3.0, 4.0])}, GRADES, "AP", {}, "the run 'a': can't be"),
+        ({"a": RUN.with_columns(score=pl.concat_list("score"))}, GRADES, "AP", {}, "the run 'a': can't be read"),
+        ({"a": RUN.with_columns(query=pl.lit(None))}, GRADES, "AP", {}, "the run 'a': a query has no id (5 rows)"),
+        ({"a": {}}, GRADES, "AP", {}, "runs: no lines in any of the runs"),
+        (SCORES, {"1": {"d1": 2**40}}, "AP", {}, "is 1099511627776; give a whole number of 32 bits"),
+        (SCORES, {"1": {"d1": float("inf")}}, "AP", {}, "is inf; give a whole number of 32 bits"),
+        (SCORES, {"1": 3}, "AP", {}, "qrels: grades of topic '1' are of type int"),
+        (SCORES, [("1", "d1", 1)], "AP", {}, "qrels: ('1', 'd1', 1) is no path; give files, grades by document"),
+        (None, GRADES, "AP", {}, "runs: NoneType is no path"),
+        (SCORES, GRADES, None, {}, "measures: is a NoneType; give one or several measures"),
+    ],
+)
+def test_what_is_no_input_in_memory_is_one_line(runs, qrels, measures, options, says):
+    with pytest.raises(BadInput) as refused:
+        pyrite.evaluate(runs, qrels, measures, options=options)
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_runs_may_have_numbers_as_names():
+    assert pyrite.evaluate({2: SCORES["a"], 1: SCORES["a"]}, GRADES, ir_measures.AP).runs.rows() == [
+        ("1", 1, 1.0),
+        ("2", 1, 1.0),
+    ]
