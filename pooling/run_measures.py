@@ -12,8 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pyrite.pooling.runs import Runs, by_value
-from pyrite.ranking.errors import BadInput
-from pyrite.ranking.evaluation.measures import RBP, UNJUDGED, Evaluator, parse
+from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.evaluation.measures import RBP, UNJUDGED, Evaluator, UnknownMeasure, parse
 
 Values = NDArray[np.float64]
 MEASURES = ("AP", "nDCG@10", "RR@10", "P@10", "R@1000", "judged@10")
@@ -23,6 +23,8 @@ RESIDUAL = " residual"
 """Follows the name of a rank-biased precision: its growth if all unjudged documents were relevant."""
 NOT_JUDGED = (UNJUDGED, -1)
 """Grades of documents that are not judged: of no judgement, and of TREC's pooled documents that nobody judged."""
+OF_ALL_GRADES = frozenset({"nDCG", "ERR", "Judged", "NumQ"})
+"""Measures of ir-measures for which no grade is the lowest relevant one: they count gains, or judgements."""
 SCHEMA = {"run": pl.String, "topic": pl.String, "measure": pl.String, "value": pl.Float64}
 
 
@@ -47,11 +49,15 @@ class RunMeasures:
         return self.values.filter(run=run, measure=measure).select("topic", "value")
 
     def means(self) -> pl.DataFrame:
-        """Return run, topics (their number) and a column per measure with its mean over topics."""
+        """Return run, topics (their number) and a column per measure with its mean over topics.
+
+        A run without topics has 0 of them, and no means.
+        """
         grouped = self.values.group_by("run", "measure", maintain_order=True)
         means = grouped.agg(value=pl.col("value").mean(), topics=pl.len())
         wide = means.pivot("measure", index=["run", "topics"], values="value", maintain_order=True)
-        return wide.select("run", "topics", *self.measures)
+        every = pl.DataFrame({"run": self.names}).join(wide, on="run", how="left", maintain_order="left")
+        return every.select("run", pl.col("topics").fill_null(0), *self.measures)
 
 
 @dataclass(frozen=True)
@@ -166,7 +172,7 @@ class _Plan:
         self.provided: dict[str, ir_measures.Measure] = {}
         self.residuals: dict[str, RBP] = {}
         self.condensed = condensed
-        spelled: dict[bool, dict[str, str]] = {False: {}, True: {}}
+        spelled: dict[bool, dict[str, list[str]]] = {False: {}, True: {}}  # AP and AP() are one measure
         for name in dict.fromkeys(names):
             self.names.append(name)
             of_judged, plain = condensed or bool(CONDENSED.search(name)), CONDENSED.sub("", name).replace("()", "")
@@ -175,10 +181,10 @@ class _Plan:
                 continue
             try:
                 measure = parse(plain, relevant_from)
-            except BadInput as error:
-                self.provided[name] = _provided(name, error)
+            except UnknownMeasure as error:
+                self.provided[name] = _provided(name, plain, relevant_from, error)
                 continue
-            spelled[of_judged][plain] = name
+            spelled[of_judged].setdefault(plain, []).append(name)
             if isinstance(measure, RBP) and not of_judged:
                 self.residuals[name] = measure
                 self.names.append(name + RESIDUAL)
@@ -193,7 +199,7 @@ class _Plan:
         for evaluator, names, of_judged in self.here:
             of_run = ranking.condensed() if of_judged else ranking
             grades = np.where(of_run.grades == UNJUDGED, evaluator.unjudged, of_run.grades)
-            found |= {names[name]: values for name, values in evaluator(grades).items()}
+            found |= {name: values for plain, values in evaluator(grades).items() for name in names[plain]}
         for name, cutoff in self.counted.items():
             judged = (ranking.present & ~ranking.unjudged)[:, :cutoff].sum(1)
             found[name] = judged / np.maximum(1, np.minimum(ranking.lengths, cutoff))
@@ -206,18 +212,19 @@ class _Plan:
         if not self.provided:
             return {}
         kept = lines.filter(~pl.col("grade").is_in(NOT_JUDGED)) if self.condensed else lines
-        run = kept.select(query_id="topic", doc_id="document", score=-pl.col("place").cast(pl.Float64))
+        # Compat's ideal ranking gives a relevant document that the run lacks the score 0: no score may be lower.
+        score = pl.col("place").max() + 1.0 - pl.col("place")
+        run = kept.select(query_id="topic", doc_id="document", score=score)
         truth = qrels.select(query_id="query", doc_id="document", relevance="grade")
         topics = sorted(qrels["query"].unique(), key=by_value)
-        values = {name: dict.fromkeys(topics, 0.0) for name in self.provided}
-        spelled = {measure: name for name, measure in self.provided.items()}
+        values = {measure: dict.fromkeys(topics, 0.0) for measure in self.provided.values()}
         try:
-            for metric in ir_measures.iter_calc(list(spelled), truth.to_pandas(), run.to_pandas()):
-                values[spelled[metric.measure]][metric.query_id] = float(metric.value)
+            for metric in ir_measures.iter_calc(list(values), truth.to_pandas(), run.to_pandas()):
+                values[metric.measure][metric.query_id] = float(metric.value)
         except (RuntimeError, ValueError, KeyError, TypeError) as error:
-            what = f"ir-measures can't compute it ({' '.join(str(error).split())})"
-            raise BadInput(what, f"measures {', '.join(values)}", "leave it out, or install a provider of it") from None
-        return {name: np.array([of_topic[topic] for topic in topics]) for name, of_topic in values.items()}
+            what, names = f"ir-measures can't compute it ({' '.join(str(error).split())})", ", ".join(self.provided)
+            raise BadInput(what, f"measures {names}", "leave it out, or install a provider of it") from None
+        return {name: np.array([values[measure][topic] for topic in topics]) for name, measure in self.provided.items()}
 
 
 def _residual(ranking: _Ranking, measure: RBP) -> Values:
@@ -231,14 +238,38 @@ def _residual(ranking: _Ranking, measure: RBP) -> Values:
     return (unjudged * weights).sum(1) + measure.p ** np.minimum(ranking.lengths, cutoff)
 
 
-def _provided(name: str, error: BadInput) -> ir_measures.Measure:
-    """Return a measure of ir-measures; raise the error if it has none of that name, or none with that cutoff."""
+def _provided(name: str, plain: str, relevant_from: int, error: UnknownMeasure) -> ir_measures.Measure:
+    """Return a measure of ir-measures; raise the error if it has none of that name, or none with that cutoff.
+
+    Args:
+        plain: the name without `judged_only`.
+        relevant_from: the lowest grade that counts as relevant if the name does not specify it.
+    """
+    measure = _valid(name)
+    if measure is None and _valid(plain) is not None:
+        remedy = f"write {plain}; judged_only=true leaves unjudged documents out for all measures"
+        raise BadInput(f"judged_only is not possible for {plain}", f"measure {name}", remedy)
+    if measure is None:
+        raise error
+    if relevant_from == 1 or re.search(r"\brel=", name):
+        return measure
+    rel = measure.SUPPORTED_PARAMS.get("rel")
+    refuse(
+        rel is None and measure.NAME not in OF_ALL_GRADES,
+        f"has no lowest relevant grade, so relevant_from={relevant_from} does not apply to it",
+        f"measure {name}",
+        "leave it out, or measure by it in a command without relevant_from",
+    )
+    by_relevance = rel is not None and ("rel" in measure.params or rel.default == 1)  # NumRet counts all documents
+    return measure(rel=relevant_from) if by_relevance else measure
+
+
+def _valid(name: str) -> ir_measures.Measure | None:
+    """Return a measure of ir-measures; None if it has none of that name, with those parameters or that cutoff."""
     try:
         measure = ir_measures.parse_measure(name)
         measure.validate_params()
-        cutoff = measure.params.get("cutoff", 1)
     except (NameError, KeyError, ValueError, TypeError, SyntaxError, AttributeError, AssertionError):
-        raise error from None
-    if not (isinstance(cutoff, int) and cutoff >= 1):  # which ends the process of a provider
-        raise error
-    return measure
+        return None
+    cutoff = measure.params.get("cutoff", 1)
+    return measure if isinstance(cutoff, int) and cutoff >= 1 else None  # 0 ends the process of a provider

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from glob import glob
 from pathlib import Path
@@ -14,6 +15,7 @@ import polars as pl
 
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.judgement_files import run_rows
+from pyrite.ranking.collections.names import repeated
 from pyrite.ranking.collections.opened import ENDINGS
 from pyrite.ranking.errors import BadInput, refuse
 
@@ -44,6 +46,7 @@ _NO_LINES = pl.DataFrame(
         "line": pl.Int64,
     }
 )  # fmt: skip
+_NO_RANK = pl.lit(None, pl.Int32).alias("rank")
 _REMEDY = "give a folder of TREC runs, or name the files"
 _SUFFIXES = (*ENDINGS, ".txt", ".run", ".trec", ".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
@@ -121,11 +124,7 @@ def read_runs(
     what = f"no {'readable ' * bool(no_runs)}lines in any of the runs"
     refuse(all(run.empty for run in runs), what, where, _REMEDY)
     runs = _named(runs, where)
-    names = [run.name for run in runs]
-    table = pl.concat(
-        run.table.select(pl.lit(number, pl.UInt32).alias("run"), "topic", "document", "place")
-        for number, run in enumerate(runs)
-    )
+    names, table = [run.name for run in runs], _together(runs)
     folders = {file: file.parent.name for one in given if one.of_teams for file in one.files}
     teams, strangers = _teams(names, groups, [folders.get(run.file) for run in runs])
     notes = {
@@ -141,6 +140,32 @@ def read_runs(
     return Runs(names, teams, sorted(table["topic"].unique(), key=by_value), table, notes)
 
 
+def runs_of(tables: Mapping[str, pl.DataFrame], precision: Precision = "single") -> Runs:
+    """Return runs in memory, ordered and counted as those of files.
+
+    Args:
+        tables: query, document and score of each run, by its name.
+        precision: the precision in which scores are compared; see `read_runs`.
+    """
+    names, options = sorted(tables, key=str.encode), _Options("score", "utf-8", None, precision)
+    lines = (
+        tables[name].with_columns(_NO_RANK, tag=pl.lit(name), line=pl.int_range(1, pl.len() + 1)) for name in names
+    )
+    ranked = (_ranked(Path(name), of_run, options, Faults()) for name, of_run in zip(names, lines, strict=True))
+    runs = [run._replace(name=name, tag=name) for name, run in zip(names, ranked, strict=True)]
+    refuse(all(run.empty for run in runs), "no lines in any of the runs", "runs")
+    table = _together(runs)
+    return Runs(names, names, sorted(table["topic"].unique(), key=by_value), table, _notes(runs))
+
+
+def _together(runs: Sequence[_Run]) -> pl.DataFrame:
+    """Return the table of runs that `Runs` has, with each run's position among them."""
+    return pl.concat(
+        run.table.select(pl.lit(number, pl.UInt32).alias("run"), "topic", "document", "place")
+        for number, run in enumerate(runs)
+    )
+
+
 def _notes(runs: Sequence[_Run]) -> dict[str, int]:
     """Return the counts of irregularities of all runs, by description."""
     counts = {note: sum(run.notes[note] for run in runs) for note in runs[0].notes}
@@ -154,6 +179,8 @@ def _read_files(
     """Return the runs of each file; none for a file that is left out."""
     candidates = [(file, one.is_folder) for one in given for file in one.files]
     refuse(not candidates, "there are no runs", remedy=_REMEDY)
+    again = repeated(os.path.abspath(file) for file, _ in candidates)
+    refuse(again, "{} is named twice", remedy="name it once")
     files = []
     for number, (file, in_folder) in enumerate(candidates):
         on_progress("reading runs", number, len(candidates))

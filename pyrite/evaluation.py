@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
+import ir_measures
 import polars as pl
 
 from pyrite.cluster.commands.evaluate import Evaluated
 from pyrite.cluster.commands.evaluate import evaluate as evaluate_config
 from pyrite.cluster.config.compose import compose
+from pyrite.parts import of_kind, path_text
 from pyrite.pooling.run_measures import MEASURES
-from pyrite.pooling.runs import Runs, by_value
 from pyrite.ranking.bounds import checked
-from pyrite.ranking.collections.names import DOCUMENT_IDS, GRADES, QUERY_IDS, first
+from pyrite.ranking.collections.names import DOCUMENT_IDS, GRADES, QUERY_IDS, first, repeated
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.results import Shown
 from pyrite.running import settings
@@ -24,6 +24,19 @@ Scores = Mapping[str, Mapping[str, float]]
 """Scores by document by topic, or grades."""
 OTHER_NAMES = {"query": QUERY_IDS, "document": DOCUMENT_IDS, "score": ("score",), "grade": GRADES}
 """Names of the columns of a frame by ours."""
+FORMS = {
+    "score": "scores by document by topic by the run's name, as {'bm25': {'301': {'FT911-3': 12.5}}}, or a frame by "
+    "the run's name",
+    "grade": "grades by document by topic, as {'301': {'FT911-3': 1}}, or a frame",
+}
+"""How runs and judgements are given in memory, by their value."""
+VALUES = {
+    "score": (pl.col("score").is_not_nan(), "a number"),
+    "grade": (
+        (pl.col("grade").floor() == pl.col("grade")) & (pl.col("grade").abs() < 2**31), "a whole number of 32 bits"
+    ),
+}  # fmt: skip
+"""The condition of a value, and what it is."""
 
 
 class EvaluationResult(Shown):
@@ -48,7 +61,7 @@ class EvaluationResult(Shown):
 def evaluate(
     runs: Any,
     qrels: Any,
-    measures: str | Sequence[Any] = MEASURES,
+    measures: str | ir_measures.Measure | Sequence[Any] = MEASURES,
     *,
     baseline: str | None = None,
     per_query: bool = False,
@@ -71,84 +84,81 @@ def evaluate(
         judged_only: whether documents that are not judged are left out of the runs.
         complete: whether a topic that a run lacks counts as 0.
         relevant_from: the lowest grade that counts as relevant.
-        options: further options of the command (`pyrite options --for evaluate`), as `{"order": "rank"}`.
+        options: further options of the command (`pyrite options --for evaluate`), as `{"order": "rank"}`. `out` is a
+            file of the values by topic.
 
     Raises:
         BadInput: if an input or a measure can't be read.
     """
-    in_memory = isinstance(runs, Mapping)
-    read = _judgements(qrels) if isinstance(qrels, Mapping) or hasattr(qrels, "columns") else None
-    several = [measures] if isinstance(measures, str) else measures
+    several = [measures] if isinstance(measures, str | ir_measures.Measure) else measures
+    several = of_kind(several, Iterable, "measures", "give one or several measures, as ['AP', 'nDCG@10']")
+    of_runs = _runs(runs) if isinstance(runs, Mapping) else None
+    judged = _judgements(qrels) if isinstance(qrels, Mapping) or hasattr(qrels, "columns") else None
     texts = settings(
-        runs="memory" if in_memory else _paths(runs), qrels="memory" if read is not None else _paths(qrels),
+        runs=_paths(runs, "runs", FORMS["score"]) if of_runs is None else "memory",
+        qrels=_paths(qrels, "qrels", FORMS["grade"]) if judged is None else "memory",
         measures=list(map(str, several)), baseline=baseline, per_query=per_query, judged_only=judged_only,
         complete=complete, relevant_from=relevant_from, options=options,
     )  # fmt: skip
-    config = compose(texts, "evaluate")
-    return EvaluationResult(evaluate_config(config, _runs(runs) if in_memory else None, read))
+    return EvaluationResult(evaluate_config(compose(texts, "evaluate"), of_runs, judged))
 
 
-def _paths(paths: Any) -> Any:
+def _paths(paths: Any, where: str, form: str) -> str | list[str]:
+    """Return one or several paths as texts."""
+    remedy = f"give files, {form}"
     if isinstance(paths, str | os.PathLike):
-        return os.fspath(paths)
-    if not isinstance(paths, Sequence):
-        raise BadInput(
-            f"{type(paths).__name__} is no path", "runs, qrels", "give files, or a mapping by the runs' names"
-        )
-    return [os.fspath(path) for path in paths]
+        return path_text(paths, where, remedy)
+    return [path_text(path, where, remedy) for path in of_kind(paths, Sequence, where, remedy, "{} is no path")]
 
 
-def _runs(runs: Mapping[str, Any]) -> Runs:
-    """Return runs in memory, ordered by score and document, both descending."""
-    refuse(not runs, "there are no runs", "runs", "name them: {'bm25': …}")
-    names = sorted(map(str, runs), key=str.encode)
-    tables = [_frame(runs[name], "score", f"the run {name!r}") for name in names]
-    table = pl.concat(
-        frame.with_columns(pl.col("score").cast(pl.Float32))
-        .sort(["query", "score", "document"], descending=[False, True, True])
-        .unique(["query", "document"], keep="first", maintain_order=True)
-        .select(
-            run=pl.lit(number, pl.UInt32), topic="query", document="document",
-            place=pl.int_range(pl.len(), dtype=pl.UInt32).over("query"),
-        )
-        for number, frame in enumerate(tables)
-    )  # fmt: skip
-    refuse(table.is_empty(), "there are no lines in any of the runs", "runs")
-    return Runs(names, names, sorted(table["topic"].unique(), key=by_value), table)
+def _runs(runs: Mapping[Any, Any]) -> dict[str, pl.DataFrame]:
+    """Return query, document and score of runs in memory by name."""
+    names = list(map(str, runs))
+    refuse(not names, "there are no runs", "runs", "name them: {'bm25': …}")
+    refuse(repeated(names), "two runs are called {}", "runs", "rename one of them")
+    return {name: _frame(run, "score", f"the run {name!r}") for name, run in zip(names, runs.values(), strict=True)}
 
 
 def _judgements(qrels: Any) -> pl.DataFrame:
-    frame = _frame(qrels, "grade", "qrels").with_columns(pl.col("grade").cast(pl.Int32))
-    refuse(frame.is_empty(), "there are no judgements", "qrels", "give grades by document by topic, or a frame")
-    return frame.group_by("query", "document", maintain_order=True).agg(pl.col("grade").max())
+    """Return query, document, grade and line of judgements in memory."""
+    frame = _frame(qrels, "grade", "qrels")
+    refuse(frame.is_empty(), "there are no judgements", "qrels", f"give {FORMS['grade']}")
+    return frame.with_columns(pl.col("grade").cast(pl.Int32), line=pl.int_range(1, pl.len() + 1))
 
 
 def _frame(thing: Any, value: str, where: str) -> pl.DataFrame:
     """Return query, document and a value of a frame or of values by document by topic."""
-    kinds = {"query": pl.String, "document": pl.String, value: pl.Float64}
-    if isinstance(thing, Mapping):
-        rows = [
-            (str(topic), str(name), number) for topic, of_topic in thing.items() for name, number in of_topic.items()
-        ]
-        return _checked(pl.DataFrame(rows, schema=kinds, orient="row", strict=False), value, where)
-    if not hasattr(thing, "columns"):
-        raise BadInput(f"is a {type(thing).__name__}", where, f"give {value}s by document by topic, or a frame")
-    frame = thing if isinstance(thing, pl.DataFrame) else pl.from_pandas(thing)
-    found = {}
-    for name, kind in kinds.items():
-        column = first(OTHER_NAMES[name], frame.columns)
-        if column is None:
-            raise BadInput(f"has no column {name}", where, f"it has {', '.join(frame.columns)}")
-        found[name] = pl.col(column).cast(kind)
-    return _checked(frame.select(**found), value, where)
-
-
-def _checked(frame: pl.DataFrame, value: str, where: str) -> pl.DataFrame:
-    """Refuse values that are missing or no numbers."""
-    wrong = frame.filter(pl.col(value).is_null() | pl.col(value).is_nan())
-    if value == "grade" and wrong.is_empty():
-        wrong = frame.filter(pl.col(value) != np.floor(frame[value].to_numpy()))
-    if len(wrong):
-        what = f"{value} of document {wrong['document'][0]!r} is {wrong[value][0]!r}"
-        raise BadInput(what, where, f"give a {'whole ' if value == 'grade' else ''}number")
+    try:
+        columns = _of_mapping(thing, value, where) if isinstance(thing, Mapping) else _of_frame(thing, value, where)
+        kinds = {"query": pl.String, "document": pl.String, value: pl.Float64}
+        frame = pl.DataFrame([pl.Series(name, columns[name], kind, strict=False) for name, kind in kinds.items()])
+        good = frame.select(VALUES[value][0]).to_series().fill_null(False)
+    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:  # lists as values, texts between numbers
+        raise BadInput(f"can't be read ({str(error)[:200]})", where, f"give {FORMS[value]}") from None
+    if not good.all():
+        row = int(good.arg_min() or 0)
+        what = f"{value} of document {frame['document'][row]!r} is {columns[value][row]!r}"
+        raise BadInput(what, where, f"give {VALUES[value][1]}")
+    for name in ("query", "document"):
+        nameless = frame.filter(pl.col(name).fill_null("").str.strip_chars() == "")
+        refuse(len(nameless), f"a {name} has no id ({len(nameless):,} rows)", where, "give each one an id")
     return frame
+
+
+def _of_mapping(thing: Mapping[Any, Any], value: str, where: str) -> dict[str, list[Any]]:
+    """Return the columns of values by document by topic."""
+    flat = [f"{value}s of topic {topic!r} are of type {type(of_topic).__name__}"
+            for topic, of_topic in thing.items() if not isinstance(of_topic, Mapping)]  # fmt: skip
+    refuse(flat, "{}", where, f"give {FORMS[value]}")
+    rows = [(str(topic), str(name), number) for topic, of_topic in thing.items() for name, number in of_topic.items()]
+    return {name: [row[place] for row in rows] for place, name in enumerate(("query", "document", value))}
+
+
+def _of_frame(thing: Any, value: str, where: str) -> dict[str, pl.Series]:
+    """Return the columns of a frame of polars or pandas."""
+    refuse(not hasattr(thing, "columns"), f"is a {type(thing).__name__}", where, f"give {FORMS[value]}")
+    frame = thing if isinstance(thing, pl.DataFrame) else pl.from_pandas(thing)
+    columns = {name: first(OTHER_NAMES[name], frame.columns) for name in ("query", "document", value)}
+    missing = [name for name, column in columns.items() if column is None]
+    refuse(missing, "has no column {}", where, f"it has {', '.join(frame.columns)}")
+    return {name: frame[str(column)] for name, column in columns.items()}

@@ -117,6 +117,7 @@ class Pool(Public):
             BadInput: if there are no judgements, or an option is wrong.
         """
         of_kind(methods, Sequence, "methods", "give a list, as [MM(), MTF()]", "is a {}, no list")
+        refuse(not methods, "is []", "methods", "name at least one, as [MM()]")
         texts = [*self.overrides(*methods), *settings(seeds=seeds, budgets=budgets, out=out and os.fspath(out))]
         return PoolResult(*run("pool", texts, None, console or Screen()))
 

@@ -127,6 +127,18 @@ def read_qrels(
     """
     faults = faults or Faults()
     rows = _joined(path, qrels_rows(path, faults, encoding), {**READ_QRELS, "line": pl.Int64}, faults)
+    return graded_once(rows, path, faults, repeated)
+
+
+def graded_once(rows: pl.DataFrame, where: str | Path, faults: Faults, repeated: Repeated) -> pl.DataFrame:
+    """Return query, document and grade, each document once per query.
+
+    Args:
+        rows: query, document, grade and line.
+        where: the file or argument that has them, for messages.
+        faults: counts repeated judgements.
+        repeated: see `read_qrels`.
+    """
     pair = ["query", "document"]
     first = rows.select(pl.struct(pair).is_first_distinct()).to_series()
     again = int((~first).sum())
@@ -135,7 +147,7 @@ def read_qrels(
     if repeated == "stop":
         line = rows.filter(~first).row(0, named=True)
         what = f"document {line['document']!r} is judged again for query {line['query']!r} ({again:,} such lines)"
-        raise BadInput(what, f"{path}:{line['line']}", "remove all but one, or set qrels_repeated=max or mean")
+        raise BadInput(what, f"{where}:{line['line']}", "remove all but one, or set qrels_repeated=max or mean")
     faults.note(f"judgements given again ({MERGED[repeated]})", again)
     merged = rows.group_by(pair, maintain_order=True).agg(merged_grade(repeated))
     return merged.select("query", "document", "grade")

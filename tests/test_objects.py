@@ -633,6 +633,7 @@ def test_a_pool_is_simulated_and_judged_step_by_step(tmp_path):
         (lambda: pyrite.Pool("runs", seed=-1), "seed is -1"),
         (lambda: pyrite.Pool("runs", method="mm").next(), "'mm' is no method"),
         (lambda: pool.simulate(pyrite.MM()), r"methods: is a MM, no list"),
+        (lambda: pool.simulate([]), r"methods: is \[\]; name at least one, as \[MM\(\)\]"),
         (lambda: pool.simulate([pyrite.MM(), pyrite.MM(rate=0.5)]), "methods: two methods are called mm; simulate one"),
     ]:
         with pytest.raises(BadInput, match=message):

@@ -18,10 +18,10 @@ from pyrite.cluster.config.compose import compose
 from pyrite.cluster.output.table_files import check_table_file, write_table
 from pyrite.cluster.output.terminal import print_lines
 from pyrite.pooling.run_measures import RunMeasures, measure_runs
-from pyrite.pooling.runs import Runs, files_of, listed, read_runs
+from pyrite.pooling.runs import Runs, files_of, listed, read_runs, runs_of
 from pyrite.ranking.collections.faults import Faults
-from pyrite.ranking.errors import BadInput
-from pyrite.ranking.trec_files import read_qrels
+from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.trec_files import graded_once, read_qrels
 
 
 @dataclass(frozen=True)
@@ -40,38 +40,53 @@ class Evaluated:
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Print the measures, and write them to `out`, if it is given."""
     config = compose(chosen.overrides, "evaluate")
-    out = None if config["out"] is None else Path(config["out"])
-    if out is not None:
-        check_table_file(out)
     evaluated = evaluate(config)
     evaluated.report().to_terminal(console)
-    if out is not None:
-        write_table(out, evaluated.measured.values)
-        print_lines(console, f"values of {len(evaluated.measured.values):,} runs, topics and measures: {out}")
+    if config["out"] is not None:
+        print_lines(console, f"values of {len(evaluated.measured.values):,} runs, topics and measures: {config['out']}")
     return 0
 
 
-def evaluate(config: Mapping[str, Any], runs: Runs | None = None, qrels: pl.DataFrame | None = None) -> Evaluated:
-    """Measure runs by a configuration of `EvaluateConfig`.
+def evaluate(
+    config: Mapping[str, Any], runs: Mapping[str, pl.DataFrame] | None = None, qrels: pl.DataFrame | None = None
+) -> Evaluated:
+    """Measure runs by a configuration of `EvaluateConfig`, and write the values to its `out`, if it has one.
 
     Args:
-        runs, qrels: runs and judgements in memory, instead of the configuration's files.
+        runs: query, document and score by the name of the run, instead of the configuration's files.
+        qrels: query, document, grade and line, instead of the configuration's files.
     """
+    out = None if config["out"] is None else Path(config["out"])
+    if out is not None:
+        check_table_file(out)
     faults = Faults(config["strict"])
     if qrels is None:
-        qrels = _judgements(config, faults)
-    if runs is None:
-        runs = read_runs(
-            config["runs"], config["order"], None, config["strict"], config["encoding"],
-            precision=config["order_precision"],
-        )  # fmt: skip
+        judged = _judgements(config, faults)
+    else:
+        judged = graded_once(qrels, "qrels", faults, config["qrels_repeated"])
+    ranked = _runs(config) if runs is None else _runs_in_memory(config, runs)
     left_out = {"broken lines of the judgements left out": sum(faults.skipped.values()), **faults.notes}
     measured = measure_runs(
-        replace(runs, notes=runs.notes | left_out), qrels, config["measures"], relevant_from=config["relevant_from"],
-        judged_only=config["judged_only"], complete=config["complete"],
+        replace(ranked, notes=ranked.notes | left_out), judged, config["measures"],
+        relevant_from=config["relevant_from"], judged_only=config["judged_only"], complete=config["complete"],
     )  # fmt: skip
     tests = None if config["baseline"] is None else run_differences(measured, config["baseline"])
+    if out is not None:
+        write_table(out, measured.values)
     return Evaluated(measured, tests, config["per_query"])
+
+
+def _runs(config: Mapping[str, Any]) -> Runs:
+    return read_runs(
+        config["runs"], config["order"], None, config["strict"], config["encoding"], precision=config["order_precision"]
+    )
+
+
+def _runs_in_memory(config: Mapping[str, Any], runs: Mapping[str, pl.DataFrame]) -> Runs:
+    """Return runs in memory, which have scores and neither ranks nor lines."""
+    remedy = "leave order out, or give files"
+    refuse(config["order"] != "score", "orders runs of files; one in memory is ordered by its scores", "order", remedy)
+    return runs_of(runs, config["order_precision"])
 
 
 def _judgements(config: Mapping[str, Any], faults: Faults) -> pl.DataFrame:

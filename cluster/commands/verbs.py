@@ -54,7 +54,7 @@ class FurtherWords:
 
 
 FOLDERS = FurtherWords("FOLDER", lambda text: not is_override(text))
-"""Folders, which may be named like an override: outputs/lr=0.1."""
+"""Folders, which may be named like an override (outputs/lr=0.1), as files may (k=1.txt)."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ VERBS: dict[str, Usage] = {
         "examples:\n  pyrite evaluate run.txt qrels.txt\n"
         "  pyrite evaluate runs qrels.txt baseline=bm25 'measures=[AP,RBP(p=0.8),nDCG@10]' out=values.csv",
         runs="pyrite.cluster.commands.evaluate:run_verb",
-        words=FurtherWords("RUN… QRELS"),
+        words=FurtherWords("RUN… QRELS", FOLDERS.includes),
     ),
     "audit": Usage(
         "Estimate how many of the negatives that rankers were shown are relevant.",

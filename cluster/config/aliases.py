@@ -265,6 +265,8 @@ def _runs_and_judgements(words: Sequence[str], given: set[str]) -> Iterator[str]
     refuse(alone, "is the only file that is named", runs[0] if alone else None, f"{RUNS_FIRST}, or qrels=FILE")
     if runs and "qrels" not in given:
         yield f"qrels={as_override(runs.pop())}"
+    both = [run for run in runs if "runs" in given]
+    refuse(both, "{} would be left out beside runs=", remedy="name all runs as words, or all by runs=")
     if runs:
         yield f"runs={as_override(runs)}"
 

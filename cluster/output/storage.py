@@ -42,7 +42,9 @@ def unwritable(error: OSError, where: str | os.PathLike[str], remedy: str) -> Un
         return Unwritable(FULL[error.errno], where, f"{again}, or {remedy}")
     # The system's words: pyarrow's repeat the file and add more.
     reason, path = os.strerror(error.errno) if error.errno else str(error), Path(os.fspath(where))
-    if link := next((part for part in (path, *path.parents) if part.is_symlink() and not part.exists()), None):
+    if link := next(
+        (part for part in (path, *path.parents) if os.path.islink(part) and not os.path.exists(part)), None
+    ):
         # The system's words would be that a file exists.
         reason, remedy = (
             f"{link} is a link to {os.readlink(link)}, which does not exist",

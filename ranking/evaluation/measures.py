@@ -106,6 +106,7 @@ class Measure(ABC):
     """
 
     about: ClassVar[str]
+    has_cutoff: ClassVar[bool] = True
     needs_cutoff: ClassVar[bool] = False
     needs_judged: ClassVar[bool] = False
 
@@ -210,6 +211,7 @@ class Rprec(AP):
     """The precision at the rank that equals the number of relevant documents."""
 
     about = "precision at the number of relevant documents"
+    has_cutoff = False
 
     def total(self, ranked: Grades, ranks: Grades, judged: JudgedQueries) -> Values:
         return ((ranked >= self.rel) & (ranks <= self.scale(judged)[:, None])).sum(axis=1, dtype=np.float64)
@@ -220,7 +222,7 @@ class RBP(Measure):
     """Rank-biased precision (Moffat and Zobel 2008): expected precision of a user who continues with probability p.
 
     Args:
-        p: the probability of looking at the next document.
+        p: the probability of looking at the next document, above 0 and below 1.
     """
 
     about = "rank-biased precision"
@@ -245,6 +247,7 @@ class Bpref(AP):
     """The share of relevant documents, each discounted by the judged ones that are not relevant above it."""
 
     about = "preference between judged documents"
+    has_cutoff = False
     needs_judged = True
 
     def total(self, ranked: Grades, ranks: Grades, judged: JudgedQueries) -> Values:
@@ -259,6 +262,7 @@ class InfAP(AP):
     """Inferred average precision (Yilmaz and Aslam 2006); documents of grade −1 are pooled and not judged."""
 
     about = "inferred average precision"
+    has_cutoff = False
     needs_judged = True
 
     def total(self, ranked: Grades, ranks: Grades, judged: JudgedQueries) -> Values:
@@ -287,6 +291,12 @@ _ELSEWHERE = {
     "hits": "Success", "hit_rate": "Success", "accuracy": "Success",
 }  # fmt: skip
 """The names of measures by those of other tools, in lower case; for suggestions."""
+_PERSISTENCE = re.compile(r"RBP\((?:.*,)?\s*p=\s*(-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*[,)].*", re.IGNORECASE)
+"""A rank-biased precision with its p, of which ir-measures takes no whole number and none below 0."""
+
+
+class UnknownMeasure(BadInput):
+    """A measure that is not computed here. Others may compute it."""
 
 
 def parse(name: str, relevant_from: int = 1) -> Measure:
@@ -296,9 +306,16 @@ def parse(name: str, relevant_from: int = 1) -> Measure:
         relevant_from: the lowest grade that counts as relevant if the name does not specify it.
 
     Raises:
-        BadInput: if there is no such measure, it is not computed here, it has no such parameter, or it needs a
+        UnknownMeasure: if there is no such measure, it is not computed here, it has no such parameter, or it needs a
             cutoff.
+        BadInput: if a parameter is out of its range.
     """
+    persistence = _PERSISTENCE.fullmatch(name)
+    refuse(
+        persistence is not None and not 0 < float(persistence[1]) < 1,
+        f"measure {name!r}: p is above 0 and below 1",
+        remedy="choose such a p: RBP(p=0.8)",
+    )
     try:
         family = re.match(r"\w*", name)[0]  # type: ignore[index]  # matches anything
         parsed = ir_measures.parse_measure(_WRITTEN.get(family.lower(), family) + name[len(family) :])
@@ -316,19 +333,29 @@ def parse(name: str, relevant_from: int = 1) -> Measure:
     return measure
 
 
-def _unsupported(name: str) -> BadInput:
-    names = ", ".join(
-        f"{family}@k ({kind.about})" if kind.needs_cutoff else f"{family} and {family}@k ({kind.about})"
-        for family, kind in FAMILIES.items()
-    )
+def _unsupported(name: str) -> UnknownMeasure:
+    family, cutoff, _ = name.strip().partition("@")
+    written = {each.lower(): each for each in FAMILIES if not FAMILIES[each].has_cutoff}
+    without = written.get(family.partition("(")[0].lower())
+    if cutoff and without:
+        return UnknownMeasure(
+            f"no measure {name!r}: {without} has no cutoff", remedy=f"write {without}{family[len(without) :]}"
+        )
     form = re.fullmatch(r"([a-z]+(?:_[a-z]+)*)(?:[@_]?(\d+))?", name.strip().lower())
     stem, given = form.groups() if form else ("", None)
     known = {family.lower(): family for family in FAMILIES} | _ELSEWHERE
     if close := similar(stem, known, 0.7):
-        cutoff = f"@{given or 10}" if given or FAMILIES[known[close]].needs_cutoff else ""
-        return BadInput(f"no measure {name!r}", remedy=f"did you mean {known[close]}{cutoff}?")
+        kind = FAMILIES[known[close]]
+        cutoff = f"@{given or 10}" if kind.has_cutoff and (given or kind.needs_cutoff) else ""
+        return UnknownMeasure(f"no measure {name!r}", remedy=f"did you mean {known[close]}{cutoff}?")
+    names = ", ".join(f"{' and '.join(_forms(family, kind))} ({kind.about})" for family, kind in FAMILIES.items())
     remedy = f"there are {names}, the binary ones also with a lowest relevant grade: P(rel=2)@5"
-    return BadInput(f"no measure {name!r}", remedy=remedy)
+    return UnknownMeasure(f"no measure {name!r}", remedy=remedy)
+
+
+def _forms(family: str, kind: type[Measure]) -> list[str]:
+    """Return how a measure is written: without a cutoff, with one, or either."""
+    return [family] * (not kind.needs_cutoff) + [f"{family}@k"] * kind.has_cutoff
 
 
 class Evaluator:

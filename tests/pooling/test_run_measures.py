@@ -59,6 +59,13 @@ def test_condensed_lists_leave_out_what_is_not_judged():
         assert value(measured, 0, "1", name) == pytest.approx((1 + 2 / 3) / 2)
 
 
+def test_a_measure_may_have_two_names():
+    runs, names = runs_of({"1": ["x", "a", "b", "y", "c"]}), ["AP", "AP()", "AP(judged_only=True)", "SetP", "SetP()"]
+    measured = measure_runs(runs, QRELS, names, judged_only=True)
+    values = [value(measured, 0, "1", name) for name in names]
+    assert values == pytest.approx([(1 + 2 / 3) / 2] * 3 + [2 / 3] * 2)
+
+
 def test_the_residual_of_rank_biased_precision():
     measured = measure_runs(runs_of({"1": ["x", "a", "b"]}), QRELS, ["RBP(p=0.5)", "RBP(p=0.5)@2"])
     assert measured.measures == ["RBP(p=0.5)", "RBP(p=0.5) residual", "RBP(p=0.5)@2", "RBP(p=0.5)@2 residual"]
@@ -101,6 +108,53 @@ def test_it_agrees_with_ir_measures():
             assert value(measured, 0, topic, name.replace("Judged", "judged")) == pytest.approx(expected, abs=1e-9), (
                 name
             )
+
+
+def test_the_lowest_relevant_grade_reaches_measures_of_ir_measures():
+    qrels = qrels_of(t1={"a": 1, "b": 0, "c": 2, "e": 2}, t2={"d": 1, "f": 2})
+    runs = runs_of({"1": ["x", "a", "b", "y", "c"], "2": ["d", "f", "g"]})
+    frame = runs.table.select(query_id="topic", doc_id="document", score=-pl.col("place").cast(pl.Float64)).to_pandas()
+    judged = qrels.select(query_id="query", doc_id="document", relevance="grade").to_pandas()
+    expected = {
+        "SetP": "SetP(rel=2)", "SetR": "SetR(rel=2)", "SetF": "SetF(rel=2)", "IPrec@0.1": "IPrec(rel=2)@0.1",
+        "NumRelRet": "NumRet(rel=2)", "NumRet": "NumRet", "SetP(rel=1)": "SetP", "SetP(rel=2)": "SetP(rel=2)",
+        "AP": "AP(rel=2)",
+    }  # fmt: skip
+    measured = measure_runs(runs, qrels, list(expected), relevant_from=2)
+    for name, of_grade_2 in expected.items():
+        for each in ir_measures.iter_calc([ir_measures.parse_measure(of_grade_2)], judged, frame):
+            assert value(measured, 0, each.query_id, name) == pytest.approx(each.value), (name, each.query_id)
+    with pytest.raises(BadInput, match=r"relevant_from=2 does not apply to it; leave it out"):
+        measure_runs(runs, qrels, ["Compat(p=0.8)"], relevant_from=2)
+
+
+def test_documents_that_are_not_retrieved_come_last_in_the_ideal_of_compatibility():
+    qrels = qrels_of(t1={"d1": 1, "d2": 1, "d4": 1})
+    measured = measure_runs(runs_of({"1": ["d1", "d2", "d3"]}), qrels, ["Compat(p=0.8)"])
+    run, judged = {"1": {"d1": 3, "d2": 2, "d3": 1}}, {"1": {"d1": 1, "d2": 1, "d4": 1}}
+    expected = ir_measures.calc_aggregate([ir_measures.Compat(p=0.8)], judged, run)[ir_measures.Compat(p=0.8)]
+    assert value(measured, 0, "1", "Compat(p=0.8)") == pytest.approx(expected)
+    assert expected == pytest.approx(0.9126, abs=1e-4)
+
+
+def test_a_run_without_judged_topics_has_no_means():
+    runs = runs_of({"1": ["a"]}, {"7": ["a"]})
+    means = measure_runs(runs, QRELS, ["P@1", "AP"], complete=False).means()
+    assert means.rows() == [("run0", 1, 1.0, 0.5), ("run1", 0, None, None)]
+
+
+@pytest.mark.parametrize("name", ["Accuracy(judged_only=True)", "SetR(judged_only=True)"])
+def test_measures_that_can_not_be_condensed_are_named(name):
+    runs, plain = runs_of({"1": ["x", "a", "b", "y", "c"]}), name.partition("(")[0]
+    with pytest.raises(BadInput, match=rf"judged_only is not possible for {plain}; write {plain}"):
+        measure_runs(runs, QRELS, [name])
+    measure_runs(runs, QRELS, [plain], judged_only=True)
+
+
+@pytest.mark.parametrize("name", ["RBP(p=1.5)", "RBP(p=1)", "P(rel=0)@5"])
+def test_parameters_out_of_range_are_not_handed_to_ir_measures(name):
+    with pytest.raises(BadInput, match=r"p is above 0 and below 1|rel are 1 or more"):
+        measure_runs(runs_of({"1": ["a"]}), QRELS, [name])
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,14 @@ def test_two_files_of_one_tag_are_named_by_their_files(folder, tmp_path):
         read_runs([str(place), str(tmp_path / "third")])
 
 
+def test_a_file_that_is_named_twice_is_refused(folder, monkeypatch):
+    place = folder(a="1 d1 1 1", b="1 d1 1 1")
+    monkeypatch.chdir(place)
+    for paths in (["a", "./a"], ["a", "b", str(place / "a")], [str(place), "a"]):
+        with pytest.raises(BadInput, match=r"runs/a is named twice; name it once$"):
+            read_runs(paths)
+
+
 def test_the_table_of_teams(folder, tmp_path):
     place, groups = folder(a1="1 d1 1 1", a2="1 d1 1 1"), tmp_path / "groups"
     groups.write_text("a2\tx\n\na1, y\nunused z\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import ir_measures
@@ -148,6 +149,8 @@ def test_measures_with_parameters_need_no_quotes(files, capsys):
         (["runs", "qrels.txt", "measures=[SetP,Judged@0]"], "no measure 'Judged@0'"),
         (["runs", "qrels.txt", "measures=[judged@0]"], "no measure 'judged@0'"),
         (["runs", "qrels.txt", "depth=5"], "depth"),
+        (["runs/alpha.run", "qrels.txt", "runs=[runs/beta.run]"], "runs/alpha.run would be left out beside runs="),
+        (["runs/alpha.run", "./runs/alpha.run", "qrels.txt"], "runs/alpha.run is named twice; name it once"),
     ],
 )
 def test_bad_input_is_one_line(arguments, says, files, capsys):
@@ -175,3 +178,117 @@ def test_a_file_that_exists_stays(files, capsys):
     Path("v.csv").write_text("mine")
     assert run("runs", "qrels.txt", "out=v.csv") == 2
     assert Path("v.csv").read_text() == "mine"
+
+
+@pytest.mark.parametrize("out", ["qrels.txt/v.csv", "/proc/v.csv", f"{'v' * 256}.csv", f"{'v' * 250}.csv"])
+def test_a_file_that_can_not_be_written_is_refused_before_anything_is_read(out, files, capsys):
+    assert run("nowhere", "qrels.txt", f"out={out}") == 2
+    error = capsys.readouterr().err
+    assert re.search(rf"{out}: can't be written \(.+\); choose another out=$", error.strip())
+    assert run("runs", "qrels.txt", "out=new/v.csv") == 0
+    assert [path.name for path in Path("new").iterdir()] == ["v.csv"]
+
+
+def test_a_file_that_is_named_like_an_option_is_a_run(files, capsys):
+    Path("k=1.txt").write_text(Path("runs/beta.run").read_text().replace(" beta", " k1"))
+    assert run("runs/alpha.run", "k=1.txt", "qrels.txt") == 0
+    assert " k1 " in capsys.readouterr().out
+    assert run("runs/alpha.run", "k=2.txt", "qrels.txt") == 2
+    assert "no option k" in capsys.readouterr().err
+
+
+def test_a_run_without_judged_topics_is_shown(files, capsys):
+    Path("other.run").write_text("99 Q0 d1 1 4 other\n")
+    assert run("runs", "other.run", "qrels.txt", "complete=false", "baseline=other", "measures=[AP]") == 0
+    assert re.search(r"other +0 +–", capsys.readouterr().out)
+    result = pyrite.evaluate(["runs", "other.run"], "qrels.txt", ["AP"], complete=False)
+    assert result.runs.filter(run="other").row(0) == ("other", 0, None)
+
+
+QRELS = pl.DataFrame({"query": ["1", "1", "1", "1"], "document": ["d1", "d2", "d2", "d3"], "grade": [1, 0, 2, 1]})
+RUN = pl.DataFrame(
+    {
+        "query": ["1"] * 5,
+        "document": ["d1", "d2", "d2", "d3", "d4"],
+        "score": [2.0, 2.0, 1.0, 1.0000000002, 1.0000000001],
+    }
+)
+
+
+def written(run: pl.DataFrame, qrels: pl.DataFrame) -> tuple[str, str]:
+    """Write a run and judgements as files, and return their names."""
+    lines = [f"{query} Q0 {document} {rank} {score!r} a" for rank, (query, document, score) in enumerate(run.rows())]
+    Path("run.txt").write_text("\n".join(lines))
+    Path("judged.txt").write_text("\n".join(f"{query} 0 {document} {grade}" for query, document, grade in qrels.rows()))
+    return "run.txt", "judged.txt"
+
+
+@pytest.mark.parametrize("options", [{}, {"qrels_repeated": "mean"}, {"order_precision": "double"}])
+def test_options_and_notes_are_the_same_in_memory(options, files):
+    of_files = pyrite.evaluate(*written(RUN, QRELS), ["AP", "nDCG@3", "RR"], options=options)
+    in_memory = pyrite.evaluate({"a": RUN}, QRELS, ["AP", "nDCG@3", "RR"], options=options)
+    assert in_memory.queries.equals(of_files.queries)
+    assert in_memory.notes == of_files.notes
+    assert {"lines that name a document again", "lines tied with the one before by score (ordered by document id, "
+            "descending)"} <= set(in_memory.notes)  # fmt: skip
+    assert any(what.startswith("judgements given again") for what in in_memory.notes)
+
+
+def test_the_order_of_double_scores_in_memory():
+    runs = {"a": {"1": {"d1": 1.0000000002, "d2": 1.0000000001}}}
+    values = [
+        pyrite.evaluate(runs, {"1": {"d1": 1}}, "RR", options={"order_precision": precision}).runs["RR"][0]
+        for precision in ("single", "double")
+    ]
+    assert values == [0.5, 1.0]
+
+
+def test_values_are_written_from_python_too(files):
+    result = pyrite.evaluate({"a": RUN}, QRELS, ["AP"], options={"out": "v.csv"})
+    assert result.queries.equals(pl.read_csv("v.csv", schema=result.queries.schema))
+
+
+SCORES = {"a": {"1": {"d1": 1.0}}}
+GRADES = {"1": {"d1": 1}}
+
+
+@pytest.mark.parametrize(
+    ("runs", "qrels", "measures", "options", "says"),
+    [
+        (SCORES, QRELS, "AP", {"qrels_repeated": "stop"}, "qrels:3: document 'd2' is judged again for query '1'"),
+        (SCORES, GRADES, "AP", {"order": "rank"}, "order: orders runs of files; one in memory is ordered by its"),
+        ({"1": SCORES["a"], 1: SCORES["a"]}, GRADES, "AP", {}, "runs: two runs are called 1; rename one"),
+        (
+            GRADES,
+            GRADES,
+            "AP",
+            {},
+            "the run '1': scores of topic 'd1' are of type int; give scores by document by topic by",
+        ),
+        ({"a": {"1": ["d1"]}}, GRADES, "AP", {}, "the run 'a': scores of topic '1' are of type list; give scores"),
+        ({"a": {"1": {"d1": "x"}}}, GRADES, "AP", {}, "the run 'a': score of document 'd1' is 'x'; give a number"),
+        ({"a": RUN.with_columns(score=pl.lit("abc"))}, GRADES, "AP", {}, "document 'd1' is 'abc'; give a number"),
+        ({"a": RUN.to_pandas().assign(score=[1.0, 2.0, "abc", 3.0, 4.0])}, GRADES, "AP", {}, "the run 'a': can't be"),
+        ({"a": RUN.with_columns(score=pl.concat_list("score"))}, GRADES, "AP", {}, "the run 'a': can't be read"),
+        ({"a": RUN.with_columns(query=pl.lit(None))}, GRADES, "AP", {}, "the run 'a': a query has no id (5 rows)"),
+        ({"a": {}}, GRADES, "AP", {}, "runs: no lines in any of the runs"),
+        (SCORES, {"1": {"d1": 2**40}}, "AP", {}, "is 1099511627776; give a whole number of 32 bits"),
+        (SCORES, {"1": {"d1": float("inf")}}, "AP", {}, "is inf; give a whole number of 32 bits"),
+        (SCORES, {"1": 3}, "AP", {}, "qrels: grades of topic '1' are of type int"),
+        (SCORES, [("1", "d1", 1)], "AP", {}, "qrels: ('1', 'd1', 1) is no path; give files, grades by document"),
+        (None, GRADES, "AP", {}, "runs: NoneType is no path"),
+        (SCORES, GRADES, None, {}, "measures: is a NoneType; give one or several measures"),
+    ],
+)
+def test_what_is_no_input_in_memory_is_one_line(runs, qrels, measures, options, says):
+    with pytest.raises(BadInput) as refused:
+        pyrite.evaluate(runs, qrels, measures, options=options)
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_runs_may_have_numbers_as_names():
+    assert pyrite.evaluate({2: SCORES["a"], 1: SCORES["a"]}, GRADES, ir_measures.AP).runs.rows() == [
+        ("1", 1, 1.0),
+        ("2", 1, 1.0),
+    ]

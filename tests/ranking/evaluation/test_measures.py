@@ -1,4 +1,5 @@
 import gzip
+import re
 from pathlib import Path
 
 import numpy as np
@@ -185,6 +186,37 @@ def test_the_measure_that_is_meant_is_named_and_is_one(name, meant):
 def test_a_name_of_another_tool_is_understood(name, meant):
     with pytest.raises(BadInput, match=rf"did you mean {meant}\?$"):
         parse(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("infAP@10", "infAP"), ("bpref@5", "Bpref"), ("Rprec@5", "Rprec"), ("Bpref(rel=2)@5", "Bpref(rel=2)")],
+)
+def test_a_measure_without_a_cutoff_is_suggested_without_one(name, written):
+    with pytest.raises(BadInput) as refused:
+        parse(name)
+    assert str(refused.value).endswith(f"{written.partition('(')[0]} has no cutoff; write {written}")
+    parse(written)
+
+
+def test_the_list_of_measures_has_none_that_is_refused():
+    with pytest.raises(BadInput) as refused:
+        parse("bprf_5")
+    assert refused.value.remedy == "did you mean Bpref?"
+    with pytest.raises(BadInput) as refused:
+        parse("nope")
+    forms = re.findall(r"(?:there are |, |and )(\w+(?:@k)?)(?= and| \()", refused.value.remedy)
+    assert {"AP", "AP@k", "P@k", "infAP"} <= set(forms)
+    for form in forms:
+        parse(form.replace("@k", "@10"))
+
+
+@pytest.mark.parametrize("p", ["1.5", "1", "1.0", "0", "-1", "2e3"])
+def test_a_user_who_never_stops_is_refused(p):
+    for name in (f"RBP(p={p})", f"RBP(rel=2,p={p})@10", f"rbp(p={p},rel=2)"):
+        with pytest.raises(BadInput, match="p is above 0 and below 1"):
+            parse(name)
+    assert parse("RBP(p=0.95)@10").p == 0.95
 
 
 @pytest.mark.parametrize("name", ["P@0", "AP@-1", "P(rel=0)@5"])
