@@ -181,7 +181,8 @@ def _of_row(row: Mapping[str, Any]) -> list[Candidate]:
     names = list(filter(DOCUMENTS.fullmatch, row))
     what = f"no qid, or neither pos nor neg: it has {', '.join(row) or 'nothing'}"
     refuse_row(query is None or not names, what)
-    lists = [_scored(_ids(row[name]), row.get(SCORES_OF.get(name, ""))) for name in names]
+    scores = {name: row.get(SCORES_OF[name]) for name in names if name in SCORES_OF}
+    lists = [_scored(_ids(row[name]), scores.get(name)) for name in names]
     return [(str(query), *document) for documents in lists for document in documents]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import sys
 import tempfile
 import unicodedata
 import weakref
@@ -21,6 +22,7 @@ from pyrite.ranking.collections.arrow_files import batches, write
 from pyrite.ranking.collections.candidate_files import each_once
 from pyrite.ranking.collections.checks import are_distinct
 from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
+from pyrite.ranking.collections.json_rows import Point
 from pyrite.ranking.collections.pair_dialects import BESIDE
 from pyrite.ranking.collections.reader import (
     DOCUMENTS,
@@ -105,7 +107,7 @@ class Pairs(Reader):
     encoding: str = "utf-8"
     quote: str | None = None
 
-    version = 6
+    version = 7
 
     @property
     def name(self) -> str:
@@ -255,7 +257,9 @@ class _Content:
         self.other_splits = Counter[str]()  # rows with another value in it
         self._query_ids, self._document_ids = _Ids("query"), _Ids("document")
         self._numbers, self._number = 0, ""  # documents that are whole numbers, and one of them
-        self._rows, self._asked, self._prompts = _ChunkedRows(ROWS), _ChunkedRows(ASKED), _ChunkedRows(PROMPTS)
+        self._rows, self._asked = _ChunkedRows(ROWS), _ChunkedRows(ASKED)
+        self._prompts: dict[str, str] = {}  # by query
+        self._other_prompts, self._no_prompts = 0, 0  # rows with another prompt of their query, or one that is no text
 
     def add(
         self, parts: Parts, split: str | None, file: str, line: int, faults: Faults
@@ -266,8 +270,8 @@ class _Content:
         query, is_new = self._query_ids.of(text, parts.query_id, file, line, faults)
         if is_new:
             self._asked.append((query, parts.query, file, line))
-            if parts.prompt:
-                self._prompts.append((query, parts.prompt))
+        if parts.prompt is not None:
+            self._add_prompt(query, parts.prompt)
         for document in parts.documents:
             text = document.text.strip()
             identifier, is_new = self._document_ids.of(text, document.id, file, line, faults)
@@ -276,6 +280,13 @@ class _Content:
             if is_new:
                 yield identifier, text, file, line
             self._rows.append((query, identifier, document.grade, document.score, split, file, line))
+
+    def _add_prompt(self, query: str, prompt: Any) -> None:
+        """Keep the first prompt of a query, and count the others."""
+        if not isinstance(prompt, str) or isinstance(prompt, Point):
+            self._no_prompts += 1
+        elif self._prompts.setdefault(query, sys.intern(prompt)) != prompt:
+            self._other_prompts += 1
 
     def split_of(self, row: Mapping[str, Any]) -> str | None:
         """Return the split that a row names; None if it names none, or an unknown one, which is counted."""
@@ -309,7 +320,7 @@ class _Content:
                 {f"{kind} with several ids for one text": (ids.others, " rows, read under the first id")}
             )
             ids.by_digest.clear()
-        self.prompts = self._prompts.frame()
+        self.prompts = pl.DataFrame(list(self._prompts.items()), PROMPTS, orient="row")
         _filled(self._asked.frame(), QUERIES).write_ipc(self.folder / "queries.arrow")
         rows = self._rows.frame()
         rows.write_ipc(self.folder / "rows.arrow")
@@ -322,6 +333,8 @@ class _Content:
         wrong = negatives.join(relevant, on=pair, how="semi").select(pl.len()).collect().item()
         self.facts |= counted({
             "files with a column of splits": (self.splits, " rows name theirs"),
+            "rows with another prompt than the first of their query": (self._other_prompts, ", which is not read"),
+            "rows whose prompt is no text": (self._no_prompts, ", which is not read"),
             "rows whose split is unknown": (others.total(), f" ({unknown}), read as if without one"),
             "candidates given as negatives that are relevant": (wrong, " (relevant counts)"),
         })  # fmt: skip

@@ -29,7 +29,15 @@ from pyrite.ranking.collections.pair_dialects import (
     listed_column,
     without_columns,
 )
-from pyrite.ranking.collections.row_values import Document, documents, identifier, numbers, query_text, titled
+from pyrite.ranking.collections.row_values import (
+    Document,
+    documents,
+    identifier,
+    is_missing,
+    numbers,
+    query_text,
+    titled,
+)
 
 LOOK_LIKE: Mapping[str, Callable[[str], object]] = {
     "query": lambda name: name.lower() in QUERY,
@@ -42,14 +50,14 @@ LOOK_LIKE: Mapping[str, Callable[[str], object]] = {
 
 class Parts(NamedTuple):
     """The parts of a row, whether a label specifies which documents are relevant, its number of empty negatives, and
-    the text before its query."""
+    the text before its query, as it is in the row."""
 
     query: str
     query_id: str | None
     documents: list[Document]
     labelled: bool
     empty: int
-    prompt: str | None = None
+    prompt: Any = None
 
 
 @dataclass(frozen=True)
@@ -117,10 +125,11 @@ class RowForm:
         refuse_row(not all(document.text.strip() for document in positives), "a document is empty", kind="empty text")
         graded = _named(self._graded(positives, negatives, row, columns), row)
         kept = [document for document in graded if document.text.strip()]
-        prompt = row.get(columns.prompt or "")
+        # A column without a name, as pandas writes its index, is no prompt.
+        prompt = None if columns.prompt is None else row[columns.prompt]
         return Parts(
             query, identifier(row.get("query_id", row.get("qid"))), kept, columns.label is not None,
-            len(graded) - len(kept), prompt if isinstance(prompt, str) else None,
+            len(graded) - len(kept), None if is_missing(prompt) else prompt,
         )  # fmt: skip
 
     def check(self, names: Sequence[str]) -> None:

@@ -124,7 +124,12 @@ def _of_text(value: str, what: str) -> list[Document]:
 
 @documents.register
 def _of_point(value: Point, what: str) -> list[Document]:
-    return [] if value.lower() == "nan" else [Document(str(value))]  # a missing text
+    return [] if is_missing(value) else [Document(str(value))]
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a row has no value: null, NaN (which pandas writes for it) or an empty text."""
+    return value in (None, "") or (isinstance(value, Point) and value.lower() == "nan")
 
 
 @documents.register

@@ -65,6 +65,7 @@ def test_instructions_stand_behind_their_queries(write_beir, cache, name):
     assert collection.queries["text"].to_list() == ["who digs? as a poem", "who hangs?", "what is quartz? in one word"]
     assert collection.facts["queries with an instruction behind their text, as in MTEB"] == "2"
     assert collection.facts["instructions of queries that are not there (left out)"] == "1"
+    assert collection.facts["queries with another instruction too (the first counts)"] == "1"
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,19 @@ def test_an_object_has_one_score(tmp_path, cache):
         open_collection(Pairs(write_lines(tmp_path / "rows.jsonl", [row])), cache)
 
 
+def test_prompts_that_are_not_read_are_counted(pairs):
+    rows = [ROWS[0] | {"prompt": prompt} for prompt in ("find: ", "search: ", "", None, ["find"])]
+    collection = pairs(rows)
+    assert collection.queries["prompt"].to_list() == ["find: "]
+    assert collection.facts["rows with another prompt than the first of their query"] == "1, which is not read"
+    assert collection.facts["rows whose prompt is no text"] == "1, which is not read"
+
+
+def test_the_index_of_pandas_is_no_prompt(tmp_path, cache):
+    (tmp_path / "rows.csv").write_text(",query,positive\n0,who digs?,Moles dig\n1,who hangs?,Bats hang\n")
+    assert "prompt" not in open_collection(Pairs(tmp_path / "rows.csv"), cache).queries.columns
+
+
 def test_all_that_a_table_lacks_is_asked_at_once(tmp_path):
     file = csv(tmp_path, [{"frage": "who digs?", "antwort": "Moles dig", "score": 0.7}])
     names = (
