@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,11 @@ from pyrite.ranking.collections.pair_dialects import unnamed
 from pyrite.ranking.collections.splits import split_named
 from pyrite.ranking.errors import BadInput, refuse
 
-_GAP = re.compile(r"[\s,]*")
+_GAPS = {True: re.compile(r"[\s,]*"), False: re.compile(r"\s*")}
+"""The text that is skipped within arrays and between them."""
+_ESCAPES = ("\\ud", "\\uD")
+"""The beginnings of escapes that may encode half a character."""
+HALF_CHARACTER = "half of a surrogate pair, which is no character"
 Table = Mapping[str, Any]
 
 
@@ -79,16 +84,28 @@ def _head(file: Path, encoding: str) -> str:
 def parsed(line: str) -> Any:
     """Return what a line of JSON holds; None if it is broken."""
     try:
-        return json.loads(line)
+        return decoded(line, json.loads)
     except (ValueError, RecursionError):
         return None
 
 
-def _decoded(line: str) -> Any:
-    entry = DECODER.decode(line)
-    if "\\ud" in line:  # an escape that may encode half a character
-        json.dumps(entry, ensure_ascii=False).encode()
+def decoded(text: str, decode: Callable[[str], Any] = DECODER.decode) -> Any:
+    """Return what a text of JSON holds; raise `ValueError` if it is broken, or has half of a surrogate pair."""
+    entry = decode(text)
+    if has_half_character(entry, text):
+        raise ValueError(HALF_CHARACTER)
     return entry
+
+
+def has_half_character(entry: Any, text: str, start: int = 0, end: int = sys.maxsize) -> bool:
+    """Return whether what was read of a part of a text has half of a surrogate pair, which can't be encoded."""
+    if all(text.find(escape, start, end) < 0 for escape in _ESCAPES):
+        return False
+    try:
+        json.dumps(entry, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def json_lines(
@@ -96,13 +113,13 @@ def json_lines(
     faults: Faults,
     encoding: str = "utf-8",
     within: tuple[int, int] | None = None,
-    parse: Callable[[str], Any] = _decoded,
+    parse: Callable[[str], Any] = decoded,
 ) -> Iterator[tuple[int, Any]]:
     """Yield what the lines of a file hold, each with its number; see `pyrite.ranking.collections.lines.blocks`."""
     for number, line in lines(file, faults, encoding, within):
         try:
             entry = parse(line)
-        except (json.JSONDecodeError, UnicodeEncodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             faults.report("broken line", _complaint(error, line), file, number)
         else:
             yield number, entry
@@ -114,47 +131,48 @@ def _complaint(error: Exception, line: str) -> str:
         return "not JSON but HTML: was a page downloaded instead of the file?"
     if isinstance(error, json.JSONDecodeError):
         return f"not JSON ({error.msg.removesuffix(' at')} at character {error.pos + 1})"
-    return (
-        "nested too deeply" if isinstance(error, RecursionError) else "half of a surrogate pair, which is no character"
-    )
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def array_items(file: Path, faults: Faults, encoding: str = "utf-8") -> Iterator[tuple[int, Any]]:
-    """Yield the items of an array, holding as much text as the longest item and a block."""
-    rest, number = "", 1
-    opened = False
+    """Yield the items of an array, or of several after each other, holding as much text as the longest and a block."""
+    rest, number, inside = "", 1, False
     for _, text in blocks(file, faults, encoding):
         rest += text
-        position = 0 if opened else rest.index("[") + 1
-        number += rest.count("\n", 0, position)
-        opened = True
-        while True:
-            start = _GAP.match(rest, position).end()  # type: ignore[union-attr]
+        position = 0
+        while (start := _GAPS[inside].match(rest, position).end()) < len(rest):  # type: ignore[union-attr]
             number += rest.count("\n", position, start)
             position = start
+            if rest[position] == "[]"[inside]:  # an array begins or ends
+                inside, position = not inside, position + 1
+                continue
+            if not inside:
+                remedy = "write one array, or one object per line"
+                raise BadInput("text follows the end of the array", f"{file}:{number}", remedy)
             try:
                 entry, end = DECODER.raw_decode(rest, position)
             except RecursionError:
                 raise BadInput("nested too deeply", f"{file}:{number}") from None
             except json.JSONDecodeError:
-                break  # the end of the array, or the rest of the item is in the next block
-            yield number, entry
+                break  # the rest of the item is in the next block
+            if has_half_character(entry, rest, position, end):
+                faults.report("broken line", HALF_CHARACTER, file, number)
+            else:
+                yield number, entry
             number += rest.count("\n", position, end)
             position = end
         rest = rest[position:]
-    refuse(
-        not rest.lstrip().startswith("]"), "the array is broken, or cut short", f"{file}:{number}", "is the file whole?"
-    )
+    refuse(inside, "the array is broken, or cut short", f"{file}:{number}", "is the file whole?")
 
 
 def _whole(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int, Any]]:
     text = "".join(text for _, text in blocks(file, faults, encoding))
     try:
-        yield 1, DECODER.decode(text)
+        yield 1, decoded(text)
     except json.JSONDecodeError as error:
         raise BadInput(f"not JSON ({error.msg})", f"{file}:{error.lineno}", "is the file whole?") from None
-    except RecursionError:
-        raise BadInput("nested too deeply", file) from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(_complaint(error, text), file, "fix it, or write one object per line") from None
 
 
 def are(kind: type, items: Iterable[Any]) -> bool:

@@ -12,7 +12,7 @@ from functools import singledispatch
 from typing import Any, NamedTuple
 
 from pyrite.ranking.collections.faults import SKIP, RowFault, refuse_row
-from pyrite.ranking.collections.json_rows import Point
+from pyrite.ranking.collections.json_rows import Point, decoded
 from pyrite.ranking.collections.names import IDS, TEXT, TITLE, first_value
 from pyrite.ranking.collections.pair_dialects import NOT_RELEVANT, RELEVANT
 
@@ -212,8 +212,8 @@ def _python(text: str) -> list[Any] | None:
     """Return a list that is written as JSON, or as Python writes it; None if it is none, or empty."""
     for read in (json.loads, _literal):
         try:
-            items = read(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            items = decoded(text, read)
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
             continue
         return items if isinstance(items, list) and items else None
     return None

@@ -62,6 +62,23 @@ def test_rows_by_split_in_one_object(tmp_path, read):
     assert (collection.queries["split"] == "test").sum() == 2
 
 
+@pytest.mark.parametrize("name", ["rows.json", "rows.jsonl"])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_arrays_after_each_other_are_all_read(tmp_path, read, name, indent):
+    (tmp_path / name).write_text("\n".join(json.dumps(rows, indent=indent) for rows in (ROWS[:5], ROWS[5:7], ROWS[7:])))
+    assert answers(read(Pairs(tmp_path / name))) == EXPECTED
+
+
+HALF = r'{"query": "half", "positive": "\uD83D"}'
+
+
+@pytest.mark.parametrize("text", ["{row}\n{half}\n", "[{row},\n{half}]", "[{row}]\n[{half}]"])
+def test_half_a_character_is_named_or_skipped(tmp_path, faulty, text):
+    (tmp_path / "rows.json").write_text(text.replace("{row}", json.dumps(ROWS[0])).replace("{half}", HALF))
+    collection = faulty(Pairs(tmp_path / "rows.json"), "rows.json:2", "broken line", "half of a surrogate pair")
+    assert answers(collection) == {ROWS[0]["query"]: {ROWS[0]["answer"]}}
+
+
 PAIR = "query,answer,negatives,score\n"
 REFUSED = {
     "numpy.csv": (f"{PAIR}who,owls,\"['a b' 'c d']\",1\n", r":2: .*a list as NumPy prints it, .*write lists as JSON"),
@@ -90,6 +107,10 @@ REFUSED = {
     "packed.jsonl": ("\x04\x22M\x18", "packed with LZ4; unpack it"),
     "archive.jsonl": ("PK\x03\x04", "is a zip archive; unpack it"),
     "sheet.xlsx": ("PK\x03\x04", "is no table by its name; save it as CSV"),
+    "array.json": ('[{"query": "a", "positive": "b"}]\n{"query": "c"}', ":2: text follows the end of the array; write"),
+    "junk.json": ('[{"query": "a", "positive": "b"}],', ":1: text follows the end of the array; write"),
+    "torn.json": ('[{"query": "a", "positive": "b"}]\n[', ":2: the array is broken, or cut short"),
+    "half.json": ("{\n" + HALF[1:], "half of a surrogate pair, .*; fix it, or write one object per line"),
     "nested.jsonl": ('{"query": ' + "[" * 3000 + "]" * 3000 + "}\n", ":1: broken line: nested too deeply"),
 }
 
