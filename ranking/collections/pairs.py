@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import shutil
 import sys
 import tempfile
@@ -51,6 +50,9 @@ from pyrite.ranking.collections.splits import TRAIN, split_named, with_test
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import HUB, URI, local_path
 
+OF_IDS = {"query_id": "query_id", "document_ids": "document_ids", BESIDE: "scores"}
+"""The columns of the tables in `ids`, by what they are called beside the columns of `data`."""
+MINE_AGAIN = "mine it again, or delete the folder `ids`"
 CHUNK = 50_000
 """Documents of a frame."""
 ROWS = {
@@ -197,12 +199,11 @@ class Pairs(Reader):
     ) -> Iterator[tuple[str, str, str, int]]:
         """Add the rows of all files to the content, and yield each document that is new: id, text, file, line."""
         options = TextOptions(self.separator, self.encoding, self.quote)
-        tables = [read_rows(file, faults, options) for file in self._beside()]
-        ids = itertools.chain.from_iterable(tables) if tables else None
+        tables = {file.name.split(".")[0]: file for file in self._beside()}
         for file, split in files.items():
             form.classes = classes_of(file)
             rows = _checked(read_rows(file, faults, options, form.names()), form, file, faults)
-            rows = rows if ids is None else _with_ids(rows, ids, file)
+            rows = _with_ids(rows, tables.get(file.name.split(".")[0]), file, faults) if tables else rows
             for line, row, parts in _taken_apart(rows, form, file, faults):
                 yield from content.add(parts, content.split_of(row) or split, str(file), line, faults)
 
@@ -432,14 +433,17 @@ def _check(form: RowForm, columns: Sequence[str], file: Path, without_header: bo
         raise BadInput(fault.what, file, remedy) from None
 
 
-def _with_ids(rows: Iterator[Row], ids: Iterator[Row], file: Path) -> Iterator[Row]:
-    """Yield rows with the ids and scores of the table next to them."""
+def _with_ids(rows: Iterator[Row], table: Path | None, file: Path, faults: Faults) -> Iterator[Row]:
+    """Yield rows with the ids and scores of the table of the same name in `ids`, which has as many."""
+    if table is None:
+        raise BadInput("no table in the folder `ids` has its name", file, MINE_AGAIN)
+    ids = read_rows(table, faults)
     for line, row in rows:
         _, beside = next(ids, (0, {}))
-        what, remedy = "has more rows than the tables in `ids`", "mine it again, or delete the folder `ids`"
-        refuse(not beside, what, file, remedy)
-        named = {"query_id": beside["query_id"], "document_ids": beside["document_ids"], BESIDE: beside["scores"]}
-        yield line, dict(row) | named
+        refuse(not beside, "has more rows than its table in `ids`", file, MINE_AGAIN)
+        refuse([name for name in OF_IDS.values() if name not in beside], "has no column {}", table, MINE_AGAIN)
+        yield line, dict(row) | {name: beside[column] for name, column in OF_IDS.items()}
+    refuse(next(ids, None), "has fewer rows than its table in `ids`", file, MINE_AGAIN)
 
 
 def _filled(rows: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
