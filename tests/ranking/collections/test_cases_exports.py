@@ -69,6 +69,16 @@ def test_arrays_after_each_other_are_all_read(tmp_path, read, name, indent):
     assert answers(read(Pairs(tmp_path / name))) == EXPECTED
 
 
+@pytest.mark.parametrize(
+    "cell", ["['Nobody', None]", "['Nobody',  'Nobody']", "[\"Nobody\", 'Nobody']", '["Nobody", null]', "[]", "[None]"]
+)
+def test_lists_in_a_cell_are_read_however_they_are_written(tmp_path, read, cell):
+    pl.DataFrame([row | {"negatives": cell} for row in ROWS]).write_csv(tmp_path / "rows.csv")
+    collection = read(Pairs(tmp_path / "rows.csv"))
+    assert answers(collection) == EXPECTED
+    assert set(collection.documents["text"]) - {*ANSWERS} == ({"Nobody"} if "Nobody" in cell else set())
+
+
 HALF = r'{"query": "half", "positive": "\uD83D"}'
 
 
@@ -82,6 +92,11 @@ def test_half_a_character_is_named_or_skipped(tmp_path, faulty, text):
 PAIR = "query,answer,negatives,score\n"
 REFUSED = {
     "numpy.csv": (f"{PAIR}who,owls,\"['a b' 'c d']\",1\n", r":2: .*a list as NumPy prints it, .*write lists as JSON"),
+    "numpy2.csv": (f"{PAIR}who,owls,\"[np.str_('a b'), np.str_('c d')]\",1\n", r":2: .*a list as NumPy prints it"),
+    "array.csv": (f"{PAIR}who,owls,\"array(['a b'], dtype=object)\",1\n", r":2: .*a list as NumPy prints it"),
+    "nan.csv": (f"{PAIR}who,owls,\"['a b', nan]\",1\n", r":2: .*a list as NumPy prints it"),
+    "lines.csv": (f"{PAIR}who,owls,\"['a b'\n 'c d']\",1\n", r":2: .*a list as NumPy prints it"),
+    "half.csv": (f'{PAIR}who,owls,"[""\\uD83D""]",1\n', r":2: .*a list as NumPy prints it"),
     "comma.csv": ("query;answer;label\nwho;owls;0,5\n", r":2: .*'0,5' is not a number; write a point"),
     "words.csv": ("query,answer,label\nwho,owls,perhaps\n", r":2: .*write 1 for relevant and 0 for not"),
     "bare.csv": ("who is it,an owl\nwho,owls\n", r"no column of the query .*write one above: query,positive,negative"),
