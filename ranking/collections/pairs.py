@@ -204,13 +204,11 @@ class Pairs(Reader):
             form.classes = classes_of(file)
             rows = _checked(read_rows(file, faults, options, form.names()), form, file, faults)
             rows = _with_ids(rows, tables.get(file.name.split(".")[0]), file, faults) if tables else rows
-            for line, row, parts in _taken_apart(rows, form, file, faults):
-                yield from content.add(parts, content.split_of(row) or split, str(file), line, faults)
+            for line, parts in _taken_apart(rows, form, file, faults):
+                yield from content.add(parts, content.split_of(parts.split) or split, str(file), line, faults)
 
 
-def _taken_apart(
-    rows: Iterator[Row], form: RowForm, file: Path, faults: Faults
-) -> Iterator[tuple[int, Mapping[str, Any], Parts]]:
+def _taken_apart(rows: Iterator[Row], form: RowForm, file: Path, faults: Faults) -> Iterator[tuple[int, Parts]]:
     """Yield the rows of a file that are whole, and their parts; all rows of a file have labels, or none."""
     labelled: bool | None = None
     for line, row in rows:
@@ -223,7 +221,7 @@ def _taken_apart(
         labelled = parts.labelled
         if parts.empty:
             faults.report("empty text", "a document is empty", file, line, times=parts.empty)
-        yield line, row, parts
+        yield line, parts
 
 
 def _checked(rows: Iterator[Row], form: RowForm, file: Path, faults: Faults) -> Iterator[Row]:
@@ -289,10 +287,9 @@ class _Content:
         elif self._prompts.setdefault(query, sys.intern(prompt)) != prompt:
             self._other_prompts += 1
 
-    def split_of(self, row: Mapping[str, Any]) -> str | None:
+    def split_of(self, value: Any) -> str | None:
         """Return the split that a row names; None if it names none, or an unknown one, which is counted."""
-        value = row.get("split")
-        if value in (None, ""):
+        if value is None:
             return None
         split = split_named(value) if isinstance(value, str) else None
         self.splits += split is not None

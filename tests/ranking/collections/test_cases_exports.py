@@ -143,11 +143,24 @@ def test_headers_of_tsv_are_seen_by_any_of_their_names(tmp_path, read):
     assert read(Pairs(tmp_path / "rows.tsv")).queries["id"][0] == "000"
 
 
-def test_a_column_of_splits_is_followed(tmp_path, read):
-    rows = [row | {"split": "validation" if n == 6 else "test" if n == 7 else "train"} for n, row in enumerate(ROWS)]
+@pytest.mark.parametrize(
+    ("split", "id", "ids"), [("split", "qid", "document_ids"), ("Split", "Query_ID", "Document_IDs")]
+)
+def test_columns_of_splits_and_ids_are_followed(tmp_path, read, split, id, ids):
+    rows = [
+        row | {id: f"q{n}", ids: [f"d{n}"], split: "validation" if n == 6 else "test" if n == 7 else "train"}
+        for n, row in enumerate(ROWS)
+    ]
     collection = read(Pairs(write_lines(tmp_path / "train.jsonl", rows)))
     assert collection.queries["split"].to_list() == ["train"] * 6 + ["dev", "test"]
     assert collection.facts["files with a column of splits"] == "8 rows name theirs"
+    names = [f"{kind}{n}" for kind in "qd" for n in range(len(rows))]
+    assert [*collection.queries["id"], *collection.documents["id"]] == names
+
+
+def test_a_document_id_may_be_a_number(tmp_path, read):
+    pl.DataFrame([row | {"document_ids": n} for n, row in enumerate(ROWS)]).write_parquet(tmp_path / "rows.parquet")
+    assert read(Pairs(tmp_path / "rows.parquet")).documents["id"].to_list() == [str(n) for n in range(len(ROWS))]
 
 
 def test_files_that_are_not_read_are_counted(tmp_path, read):
