@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
 from pyrite.ranking.collections.lines import blocks, lines
 from pyrite.ranking.collections.opened import encoding_of, open_bytes
 from pyrite.ranking.collections.pair_dialects import unnamed
@@ -46,13 +46,13 @@ def json_rows(file: Path, faults: Faults, encoding: str = "utf-8") -> Iterator[t
         BadInput: if an array or a whole object is broken.
     """
     for number, entry in entries_of(file, faults, encoding):
-        if isinstance(entry, dict):
-            yield from ((number, row) for row in _expanded(entry))
-        elif is_row(entry):
-            yield number, dict(zip(unnamed(len(entry)), entry, strict=True))
-        else:
-            what = "neither a JSON object nor a list of a query, a positive and negatives"
-            faults.report("broken line", what, file, number)
+        for read, part in _parts(entry):
+            try:
+                rows = read(part)
+            except RowFault as fault:
+                faults.report_row(fault, file, number)
+            else:
+                yield from ((number, row) for row in rows)
 
 
 def entries_of(file: Path, faults: Faults, encoding: str = "utf-8") -> Iterator[tuple[int, Any]]:
@@ -72,6 +72,13 @@ def _is_flat(entry: Any) -> bool:
 def is_row(entry: Any) -> bool:
     """Return whether an entry is a list of a query and documents, none of which is an object."""
     return isinstance(entry, list) and len(entry) > 1 and dict not in map(type, entry)
+
+
+def _row(entry: Any) -> list[Table]:
+    """Return the row of an object, or of a list of a query, a positive and negatives."""
+    what = "neither a JSON object nor a list of a query, a positive and negatives"
+    refuse_row(not isinstance(entry, dict) and not is_row(entry), what)
+    return [entry if isinstance(entry, dict) else dict(zip(unnamed(len(entry)), entry, strict=True))]
 
 
 def _head(file: Path, encoding: str) -> str:
@@ -200,6 +207,13 @@ def _has_lists(table: Table) -> bool:
     return len(lengths) == 1 and lengths != {0} and are(str, next(iter(table.values())))
 
 
+def _of_columns(columns: Any, row: Any) -> Table:
+    """Return a row of pandas by the names of its columns."""
+    fits = isinstance(columns, list) and isinstance(row, list) and len(columns) == len(row)
+    refuse_row(not fits, "a row of `data` has not one value per name in `columns`")
+    return dict(zip(columns, row, strict=True))
+
+
 def _turned(table: Table) -> list[Mapping[str, Any]]:
     """Return the rows of columns, which are lists or objects by row."""
     columns = (value.values() if isinstance(value, dict) else value for value in table.values())
@@ -208,9 +222,9 @@ def _turned(table: Table) -> list[Mapping[str, Any]]:
 
 TABLES: tuple[tuple[Callable[[Table], bool], Callable[[Table], list[Mapping[str, Any]]]], ...] = (
     (lambda table: {"columns", "data"} <= table.keys(),  # orient="split" of pandas
-     lambda table: [dict(zip(table["columns"], row, strict=False)) for row in table["data"]]),
+     lambda table: [_of_columns(table["columns"], row) for row in table["data"]]),
     (_is_by_split,
-     lambda table: [{**row, "split": split} for split, rows in table.items() for row in rows if isinstance(row, dict)]),
+     lambda table: [{**row, "split": split} for split, rows in table.items() for entry in rows for row in _row(entry)]),
     (_is_by_row, lambda table: list(table.values())),  # orient="index"
     (_is_by_column, _turned),  # to_json of pandas
     (_has_lists, _turned),
@@ -219,28 +233,36 @@ TABLES: tuple[tuple[Callable[[Table], bool], Callable[[Table], list[Mapping[str,
 
 
 def rows_of_columns(entry: Table) -> list[Mapping[str, Any]] | None:
-    """Return the rows of a whole table in one object; None if the object is a row."""
+    """Return the rows of a whole table in one object; None if the object is a row. Raise `RowFault` if one is none."""
     if len(entry) < 2 or not isinstance(next(iter(entry.values())), (list, dict)):
         return None
     return next((rows(entry) for fits, rows in TABLES if fits(entry)), None)
 
 
-def _expanded(entry: Table) -> Iterator[Table]:
-    """Yield the rows of an object: itself, or the questions that SQuAD has in its `data`."""
-    data = entry.get("data")
+def _parts(entry: Any) -> Iterator[tuple[Callable[[Any], list[Table]], Any]]:
+    """Yield the parts of an entry and how each is read: a row, the rows in its `data`, or SQuAD's paragraphs there."""
+    data = entry.get("data") if isinstance(entry, dict) else None
     if not isinstance(data, list) or not are(dict, data):
-        yield entry
+        yield _row, entry
         return
     for item in data:
         paragraphs = item.get("paragraphs")
-        yield from _questions(paragraphs) if isinstance(paragraphs, list) else [item]
+        if isinstance(paragraphs, list):
+            yield from ((_questions, paragraph) for paragraph in paragraphs)
+        else:
+            yield _row, item
 
 
-def _questions(paragraphs: list[Any]) -> Iterator[Table]:
-    """Yield the questions of paragraphs of SQuAD."""
-    of_paragraphs = ((paragraph, question) for paragraph in paragraphs for question in paragraph.get("qas", []))
-    for paragraph, question in of_paragraphs:
-        yield {
+def _questions(paragraph: Any) -> list[Table]:
+    """Return the questions of a paragraph of SQuAD."""
+    refuse_row(not isinstance(paragraph, dict), "a paragraph is no JSON object")
+    questions = paragraph.get("qas") or []
+    fits = isinstance(questions, list) and are(dict, questions)
+    refuse_row(not fits, "the questions of a paragraph (qas) are no JSON objects")
+    return [
+        {
             "query": question.get("question"), "query_id": question.get("id"), "document": paragraph.get("context"),
             "label": str(int(not question.get("is_impossible", False))),
-        }  # fmt: skip
+        }
+        for question in questions
+    ]  # fmt: skip

@@ -5,7 +5,10 @@ import json
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.candidate_files import read_candidates
@@ -57,7 +60,8 @@ def test_forms_of_other_tools_are_read(tmp_path, read, form):
 
 
 def test_rows_by_split_in_one_object(tmp_path, read):
-    collection = read(Pairs(write_lines(tmp_path / "rows.json", [{"train": ROWS[:6], "test": ROWS[6:]}])))
+    train = [*ROWS[:5], list(ROWS[5].values())]
+    collection = read(Pairs(write_lines(tmp_path / "rows.json", [{"train": train, "test": ROWS[6:]}])))
     assert answers(collection) == EXPECTED
     assert (collection.queries["split"] == "test").sum() == 2
 
@@ -124,6 +128,8 @@ REFUSED = {
     "sheet.xlsx": ("PK\x03\x04", "is no table by its name; save it as CSV"),
     "array.json": ('[{"query": "a", "positive": "b"}]\n{"query": "c"}', ":2: text follows the end of the array; write"),
     "junk.json": ('[{"query": "a", "positive": "b"}],', ":1: text follows the end of the array; write"),
+    "splits.json": ('{"train": [{"query": "a", "positive": "b"}, "c"], "test": []}', ":1: neither a JSON object nor"),
+    "split.json": ('{"columns": ["query", "positive"], "data": [["a", "b", "c"]]}', ":1: a row of `data` has not one"),
     "torn.json": ('[{"query": "a", "positive": "b"}]\n[', ":2: the array is broken, or cut short"),
     "half.json": ("{\n" + HALF[1:], "half of a surrogate pair, .*; fix it, or write one object per line"),
     "nested.jsonl": ('{"query": ' + "[" * 3000 + "]" * 3000 + "}\n", ":1: broken line: nested too deeply"),
@@ -156,6 +162,25 @@ def test_columns_of_splits_and_ids_are_followed(tmp_path, read, split, id, ids):
     assert collection.facts["files with a column of splits"] == "8 rows name theirs"
     names = [f"{kind}{n}" for kind in "qd" for n in range(len(rows))]
     assert [*collection.queries["id"], *collection.documents["id"]] == names
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_two_columns_of_one_name_are_refused(tmp_path, read, kind):
+    table = pa.table([["who digs?"], ["Moles dig"], ["Bats hang"]], ["query", "positive", "positive"])
+    if kind == "parquet":
+        pq.write_table(table, tmp_path / "rows.parquet")
+    else:
+        feather.write_feather(table, tmp_path / "rows.arrow")
+    with pytest.raises(BadInput, match=rf"rows.{kind}: two columns are called 'positive'; rename one of them"):
+        read(Pairs(tmp_path / f"rows.{kind}"))
+
+
+@pytest.mark.parametrize("broken", ["text", {"qas": "text"}, {"context": "c", "qas": ["text"]}])
+def test_a_broken_paragraph_of_squad_is_named_or_skipped(tmp_path, faulty, broken):
+    questions = [{"context": row["answer"], "qas": [{"question": row["query"]}]} for row in ROWS]
+    paragraphs = [*questions[:4], {"context": "none", "qas": None}, broken, *questions[4:]]
+    write_lines(tmp_path / "rows.json", [{"data": [{"paragraphs": paragraphs}]}])
+    assert answers(faulty(Pairs(tmp_path / "rows.json"), "rows.json:1", "broken line")) == EXPECTED
 
 
 def test_a_document_id_may_be_a_number(tmp_path, read):
