@@ -26,6 +26,8 @@ from pyrite.ranking.errors import BadInput, refuse
 
 TABLES = (".tsv", ".txt", ".csv", ".json", ".jsonl")
 """Endings of files of judgements."""
+TEXTS = ("corpus", "queries")
+"""Names of the files of documents and queries."""
 
 
 @dataclass
@@ -77,7 +79,7 @@ class Beir(FolderWithCandidates):
 
     def facts(self) -> dict[str, str]:
         read = {self._files("corpus")[0], self._files("queries")[0], *self._qrels()}
-        twins = (self.folder / f"{name}.jsonl{ending}" for name in ("corpus", "queries") for ending in ("", *ENDINGS))
+        twins = (self.folder / f"{name}.jsonl{ending}" for name in TEXTS for ending in ("", *ENDINGS))
         beside = [*sorted(self._qrels_folder().glob("*")), *filter(Path.exists, twins)]
         return not_read([file.name for file in beside if file not in read and not NO_DATA.fullmatch(file.name)])
 
@@ -159,6 +161,11 @@ class Beir(FolderWithCandidates):
         of_folders = [folder.name.removesuffix("-qrels") for folder in self.folder.glob("*-qrels")]
         named = [match[1] for match in parts if match and not split_named(match[1])]
         return sorted([*named, *of_folders])
+
+    def is_named_so(self) -> bool:
+        """Return whether documents, queries and judgements of a split are called as in BEIR, be they whole or not."""
+        texts = ({*self.folder.glob(f"{name}.json*"), *self.folder.glob(f"{name}/*.parquet")} for name in TEXTS)
+        return all(texts) and any(split_named(file.name) for file in self._qrels_folder().glob("*"))
 
     def _without_qrels(self, qrels: Path, present: list[Path]) -> BadInput:
         """Return the error for a folder without judgements of a split."""

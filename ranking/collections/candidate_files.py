@@ -14,7 +14,7 @@ import polars as pl
 
 from pyrite.ranking.collections.checks import are_distinct
 from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
-from pyrite.ranking.collections.json_rows import DECODER, is_row, json_rows, parsed
+from pyrite.ranking.collections.json_rows import decoded, is_row, json_rows, parsed
 from pyrite.ranking.collections.judgement_files import run_rows
 from pyrite.ranking.collections.lines import lines
 from pyrite.ranking.collections.names import IDS, first_value
@@ -145,10 +145,10 @@ def _of_lines(file: Path, faults: Faults, between: str, count: int, last: int) -
 def _of_lists(file: Path, faults: Faults) -> Iterator[Candidate]:
     for place, line in lines(file, faults):
         try:
-            query, *documents = DECODER.decode(line)
+            query, *documents = decoded(line)
             pairs = [document if isinstance(document, list) else (document, None) for document in documents]
             scored = [(str(name), None if score is None else number(score, "score")) for name, score in pairs]
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             faults.report("broken line", f"no list of a query's id and documents' ids ({error})", file, place)
             continue
         yield from ((str(query), *document) for document in scored)
@@ -181,7 +181,8 @@ def _of_row(row: Mapping[str, Any]) -> list[Candidate]:
     names = list(filter(DOCUMENTS.fullmatch, row))
     what = f"no qid, or neither pos nor neg: it has {', '.join(row) or 'nothing'}"
     refuse_row(query is None or not names, what)
-    lists = [_scored(_ids(row[name]), row.get(SCORES_OF.get(name, ""))) for name in names]
+    scores = {name: row.get(SCORES_OF[name]) for name in names if name in SCORES_OF}
+    lists = [_scored(_ids(row[name]), scores.get(name)) for name in names]
     return [(str(query), *document) for documents in lists for document in documents]
 
 

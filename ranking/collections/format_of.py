@@ -64,8 +64,9 @@ def reader_of(path: str | Path, **options: Any) -> Reader:
 
 def recognised(folder: Path) -> str | None:
     """Return the format of a folder; None if no reader knows its files."""
-    if Beir(folder).subsets():
-        return "beir"  # whose reader asks for one of them
+    beir = Beir(folder)
+    if beir.subsets() or beir.is_named_so():
+        return "beir"  # whose reader asks for a subset, or reports what is wrong: as TREC it would lose its splits
     readers = {name: reader(folder) for name, reader in FOLDERS.items()}
     whole = [(name, reader.sources) for name, reader in readers.items()]
     begun = [(name, partial(reader.portions, sys.maxsize)) for name, reader in readers.items()]

@@ -20,6 +20,7 @@ FOLDERS = ("instruction", "instructions")
 INSTRUCTION = "instruction"
 QUERY_IDS = ("query-id", "query_id", "qid", "_id", "id")
 READ = "queries with an instruction behind their text, as in MTEB"
+SEVERAL = "queries with another instruction too (the first counts)"
 UNKNOWN = "instructions of queries that are not there (left out)"
 
 
@@ -36,12 +37,12 @@ def instruction_files(folder: Path, subset: str | None) -> list[Path]:
 def with_instructions(queries: pl.DataFrame, files: Sequence[Path], faults: Faults) -> pl.DataFrame:
     """Return queries (id, text, …) with their instructions behind their texts, after a blank.
 
-    Of several instructions of a query the first counts.
+    Of several instructions of a query the first counts, and the others are counted.
     """
     rows = itertools.chain.from_iterable(_instructions(file, faults) for file in files)
-    given = pl.DataFrame(list(rows), {"id": pl.String, INSTRUCTION: pl.String}, orient="row").unique(
-        "id", keep="first", maintain_order=True
-    )
+    every = pl.DataFrame(list(rows), {"id": pl.String, INSTRUCTION: pl.String}, orient="row")
+    given = every.unique("id", keep="first", maintain_order=True)
+    faults.note(SEVERAL, len(every.unique()) - len(given))
     joined = queries.join(given, on="id", how="left", maintain_order="left")
     faults.note(READ, joined[INSTRUCTION].count())
     faults.note(UNKNOWN, len(given.join(queries, on="id", how="anti")))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
-from pyrite.ranking.collections.json_rows import Point, are, array_items, json_lines
+from pyrite.ranking.collections.json_rows import HALF_CHARACTER, Point, are, array_items, json_lines
 from pyrite.ranking.collections.lines import lines
 from pyrite.ranking.collections.names import IDS, TEXT, TITLE, first
 from pyrite.ranking.collections.row_files import read_rows
@@ -34,7 +34,7 @@ def read_entries(file: Path, faults: Faults, within: tuple[int, int] | None = No
             row = _identifier(entry), _text(entry), _label(entry, "category"), _label(entry, "subcategory")
             "".join(filter(None, row)).encode()
         except UnicodeEncodeError:
-            faults.report("broken line", "half of a surrogate pair, which is no character", file, number)
+            faults.report("broken line", HALF_CHARACTER, file, number)
         except RowFault as fault:
             faults.report_row(fault, file, number)
         else:

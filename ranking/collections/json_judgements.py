@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
-from pyrite.ranking.collections.json_rows import are, json_lines, parsed
+from pyrite.ranking.collections.json_rows import are, decoded, json_lines, parsed
 from pyrite.ranking.collections.names import DOCUMENT_IDS, GRADES, QUERY_IDS, first, first_value
 from pyrite.ranking.collections.opened import encoding_of, open_bytes
 from pyrite.ranking.errors import BadInput
@@ -78,7 +78,7 @@ def _whole(path: Path, encoding: str) -> Iterator[tuple[int, Any]]:
 
 def _parse(text: str) -> Any:
     """Parse JSON; numbers stay as they are written."""
-    return json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=Object)
+    return decoded(text, partial(json.loads, parse_int=str, parse_float=str, object_pairs_hook=Object))
 
 
 def _rows(entry: Any, value: str, names: Mapping[str, Sequence[str]]) -> Iterable[Row]:

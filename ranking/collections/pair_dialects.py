@@ -39,6 +39,8 @@ NAME_BESIDE = "name it beside the texts: collection=msmarco (or beir) collection
 """What to do with a file of ids."""
 PAIRED_IDS = re.compile(r"^(pos|positive|neg|negative|document|doc|passage)s?(_document)?_p?ids$")
 """Columns of ids in place of texts, as Tevatron, PyLate and the hard negatives of MS MARCO have them."""
+BESIDE_TEXTS = (("split",), ("query_id", "qid"), ("document_ids",))
+"""Columns of a row's split, the id of its query and the ids of its documents."""
 LISTED: Mapping[str, Callable[[Sequence[Any]], dict[str, Any]]] = {
     **dict.fromkeys(("texts", "pair", "triplet"), lambda texts: dict(zip(unnamed(len(texts)), texts, strict=True))),
     "set": lambda texts: {"query": texts[0], "positive": list(texts[1:])},

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import shutil
+import sys
 import tempfile
 import unicodedata
 import weakref
@@ -21,6 +21,7 @@ from pyrite.ranking.collections.arrow_files import batches, write
 from pyrite.ranking.collections.candidate_files import each_once
 from pyrite.ranking.collections.checks import are_distinct
 from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
+from pyrite.ranking.collections.json_rows import Point
 from pyrite.ranking.collections.pair_dialects import BESIDE
 from pyrite.ranking.collections.reader import (
     DOCUMENTS,
@@ -49,6 +50,9 @@ from pyrite.ranking.collections.splits import TRAIN, split_named, with_test
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import HUB, URI, local_path
 
+OF_IDS = {"query_id": "query_id", "document_ids": "document_ids", BESIDE: "scores"}
+"""The columns of the tables in `ids`, by what they are called beside the columns of `data`."""
+MINE_AGAIN = "mine it again, or delete the folder `ids`"
 CHUNK = 50_000
 """Documents of a frame."""
 ROWS = {
@@ -105,7 +109,7 @@ class Pairs(Reader):
     encoding: str = "utf-8"
     quote: str | None = None
 
-    version = 6
+    version = 7
 
     @property
     def name(self) -> str:
@@ -195,19 +199,16 @@ class Pairs(Reader):
     ) -> Iterator[tuple[str, str, str, int]]:
         """Add the rows of all files to the content, and yield each document that is new: id, text, file, line."""
         options = TextOptions(self.separator, self.encoding, self.quote)
-        tables = [read_rows(file, faults, options) for file in self._beside()]
-        ids = itertools.chain.from_iterable(tables) if tables else None
+        tables = {file.name.split(".")[0]: file for file in self._beside()}
         for file, split in files.items():
             form.classes = classes_of(file)
             rows = _checked(read_rows(file, faults, options, form.names()), form, file, faults)
-            rows = rows if ids is None else _with_ids(rows, ids, file)
-            for line, row, parts in _taken_apart(rows, form, file, faults):
-                yield from content.add(parts, content.split_of(row) or split, str(file), line, faults)
+            rows = _with_ids(rows, tables.get(file.name.split(".")[0]), file, faults) if tables else rows
+            for line, parts in _taken_apart(rows, form, file, faults):
+                yield from content.add(parts, content.split_of(parts.split) or split, str(file), line, faults)
 
 
-def _taken_apart(
-    rows: Iterator[Row], form: RowForm, file: Path, faults: Faults
-) -> Iterator[tuple[int, Mapping[str, Any], Parts]]:
+def _taken_apart(rows: Iterator[Row], form: RowForm, file: Path, faults: Faults) -> Iterator[tuple[int, Parts]]:
     """Yield the rows of a file that are whole, and their parts; all rows of a file have labels, or none."""
     labelled: bool | None = None
     for line, row in rows:
@@ -220,7 +221,7 @@ def _taken_apart(
         labelled = parts.labelled
         if parts.empty:
             faults.report("empty text", "a document is empty", file, line, times=parts.empty)
-        yield line, row, parts
+        yield line, parts
 
 
 def _checked(rows: Iterator[Row], form: RowForm, file: Path, faults: Faults) -> Iterator[Row]:
@@ -255,7 +256,9 @@ class _Content:
         self.other_splits = Counter[str]()  # rows with another value in it
         self._query_ids, self._document_ids = _Ids("query"), _Ids("document")
         self._numbers, self._number = 0, ""  # documents that are whole numbers, and one of them
-        self._rows, self._asked, self._prompts = _ChunkedRows(ROWS), _ChunkedRows(ASKED), _ChunkedRows(PROMPTS)
+        self._rows, self._asked = _ChunkedRows(ROWS), _ChunkedRows(ASKED)
+        self._prompts: dict[str, str] = {}  # by query
+        self._other_prompts, self._no_prompts = 0, 0  # rows with another prompt of their query, or one that is no text
 
     def add(
         self, parts: Parts, split: str | None, file: str, line: int, faults: Faults
@@ -266,8 +269,8 @@ class _Content:
         query, is_new = self._query_ids.of(text, parts.query_id, file, line, faults)
         if is_new:
             self._asked.append((query, parts.query, file, line))
-            if parts.prompt:
-                self._prompts.append((query, parts.prompt))
+        if parts.prompt is not None:
+            self._add_prompt(query, parts.prompt)
         for document in parts.documents:
             text = document.text.strip()
             identifier, is_new = self._document_ids.of(text, document.id, file, line, faults)
@@ -277,10 +280,16 @@ class _Content:
                 yield identifier, text, file, line
             self._rows.append((query, identifier, document.grade, document.score, split, file, line))
 
-    def split_of(self, row: Mapping[str, Any]) -> str | None:
+    def _add_prompt(self, query: str, prompt: Any) -> None:
+        """Keep the first prompt of a query, and count the others."""
+        if not isinstance(prompt, str) or isinstance(prompt, Point):
+            self._no_prompts += 1
+        elif self._prompts.setdefault(query, sys.intern(prompt)) != prompt:
+            self._other_prompts += 1
+
+    def split_of(self, value: Any) -> str | None:
         """Return the split that a row names; None if it names none, or an unknown one, which is counted."""
-        value = row.get("split")
-        if value in (None, ""):
+        if value is None:
             return None
         split = split_named(value) if isinstance(value, str) else None
         self.splits += split is not None
@@ -309,7 +318,7 @@ class _Content:
                 {f"{kind} with several ids for one text": (ids.others, " rows, read under the first id")}
             )
             ids.by_digest.clear()
-        self.prompts = self._prompts.frame()
+        self.prompts = pl.DataFrame(list(self._prompts.items()), PROMPTS, orient="row")
         _filled(self._asked.frame(), QUERIES).write_ipc(self.folder / "queries.arrow")
         rows = self._rows.frame()
         rows.write_ipc(self.folder / "rows.arrow")
@@ -322,6 +331,8 @@ class _Content:
         wrong = negatives.join(relevant, on=pair, how="semi").select(pl.len()).collect().item()
         self.facts |= counted({
             "files with a column of splits": (self.splits, " rows name theirs"),
+            "rows with another prompt than the first of their query": (self._other_prompts, ", which is not read"),
+            "rows whose prompt is no text": (self._no_prompts, ", which is not read"),
             "rows whose split is unknown": (others.total(), f" ({unknown}), read as if without one"),
             "candidates given as negatives that are relevant": (wrong, " (relevant counts)"),
         })  # fmt: skip
@@ -419,14 +430,17 @@ def _check(form: RowForm, columns: Sequence[str], file: Path, without_header: bo
         raise BadInput(fault.what, file, remedy) from None
 
 
-def _with_ids(rows: Iterator[Row], ids: Iterator[Row], file: Path) -> Iterator[Row]:
-    """Yield rows with the ids and scores of the table next to them."""
+def _with_ids(rows: Iterator[Row], table: Path | None, file: Path, faults: Faults) -> Iterator[Row]:
+    """Yield rows with the ids and scores of the table of the same name in `ids`, which has as many."""
+    if table is None:
+        raise BadInput("no table in the folder `ids` has its name", file, MINE_AGAIN)
+    ids = read_rows(table, faults)
     for line, row in rows:
         _, beside = next(ids, (0, {}))
-        what, remedy = "has more rows than the tables in `ids`", "mine it again, or delete the folder `ids`"
-        refuse(not beside, what, file, remedy)
-        named = {"query_id": beside["query_id"], "document_ids": beside["document_ids"], BESIDE: beside["scores"]}
-        yield line, dict(row) | named
+        refuse(not beside, "has more rows than its table in `ids`", file, MINE_AGAIN)
+        refuse([name for name in OF_IDS.values() if name not in beside], "has no column {}", table, MINE_AGAIN)
+        yield line, dict(row) | {name: beside[column] for name, column in OF_IDS.items()}
+    refuse(next(ids, None), "has fewer rows than its table in `ids`", file, MINE_AGAIN)
 
 
 def _filled(rows: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:

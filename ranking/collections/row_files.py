@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.faults import Faults, RowFault
 from pyrite.ranking.collections.json_rows import Point, json_rows, rows_of_columns
 from pyrite.ranking.collections.names import repeated
 from pyrite.ranking.collections.opened import compression_of, encoding_of, open_bytes, plain_name
@@ -199,12 +199,13 @@ def read_rows(
 
 def _parquet_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[str]) -> Iterator[Row]:
     with pq.ParquetFile(file) as table:
-        yield from _of_batches(table.iter_batches(ROWS))
+        yield from _of_batches(table.iter_batches(ROWS), table.schema_arrow.names, file)
 
 
 def _arrow_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[str]) -> Iterator[Row]:
     with pa.memory_map(str(file)) as source:
-        yield from _of_batches(_arrow(source)[1])
+        schema, batches = _arrow(source)
+        yield from _of_batches(batches, schema.names, file)
 
 
 def _arrow(source: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
@@ -217,9 +218,15 @@ def _arrow(source: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         return file.schema, map(file.get_batch, range(file.num_record_batches))
 
 
-def _of_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
+def _of_batches(batches: Iterator[pa.RecordBatch], names: Sequence[str], file: Path) -> Iterator[Row]:
+    _refuse_repeated(names, file)
     parts = (batch.slice(start, ROWS) for batch in batches for start in range(0, len(batch), ROWS))
     yield from enumerate(itertools.chain.from_iterable(map(_dicts, parts)), 1)
+
+
+def _refuse_repeated(names: Iterable[str], place: str | Path) -> None:
+    again = list(map(repr, repeated(filter(None, names))))
+    refuse(again, "two columns are called {}", place, "rename one of them")
 
 
 def _dicts(part: pa.RecordBatch) -> Iterator[dict[str, Any]]:
@@ -294,8 +301,7 @@ def _of_table(table: Any, file: Path, faults: Faults, encoding: str, named: bool
     ahead = list(itertools.islice(rows, 1))
     line, top = ahead[0] if ahead else (first, [])
     header = [cell.strip() for cell in top] if named else unnamed(len(top))
-    again = list(map(repr, repeated(filter(None, header))))
-    refuse(again, "two columns are called {}", f"{file}:{line}", "rename one of them")
+    _refuse_repeated(header, f"{file}:{line}")
     for start, cells in itertools.chain([] if named else ahead, rows):
         wrong = re.search("[\udc80-\udcff]", "".join(cells))
         if len(cells) != len(header):
@@ -329,7 +335,10 @@ def _json_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence
     entries = json_rows(file, faults, options.encoding)
     ahead = list(itertools.islice(entries, 2))
     # Only the one object of a file may be a whole table: the texts of a row may be in lists of one length too.
-    table = rows_of_columns(ahead[0][1]) if len(ahead) == 1 else None
+    try:
+        table = rows_of_columns(ahead[0][1]) if len(ahead) == 1 else None
+    except RowFault as fault:
+        raise BadInput(fault.what, f"{file}:{ahead[0][0]}", "write one object per line") from None
     yield from ((ahead[0][0], row) for row in table) if table is not None else itertools.chain(ahead, entries)
 
 

@@ -11,6 +11,7 @@ from pyrite.ranking.collections.faults import RowFault, refuse_row
 from pyrite.ranking.collections.names import first_value
 from pyrite.ranking.collections.pair_dialects import (
     BESIDE,
+    BESIDE_TEXTS,
     LABEL,
     LIKE_LABELS,
     LIKE_NEGATIVES,
@@ -29,7 +30,15 @@ from pyrite.ranking.collections.pair_dialects import (
     listed_column,
     without_columns,
 )
-from pyrite.ranking.collections.row_values import Document, documents, identifier, numbers, query_text, titled
+from pyrite.ranking.collections.row_values import (
+    Document,
+    documents,
+    identifier,
+    is_missing,
+    numbers,
+    query_text,
+    titled,
+)
 
 LOOK_LIKE: Mapping[str, Callable[[str], object]] = {
     "query": lambda name: name.lower() in QUERY,
@@ -41,15 +50,16 @@ LOOK_LIKE: Mapping[str, Callable[[str], object]] = {
 
 
 class Parts(NamedTuple):
-    """The parts of a row, whether a label specifies which documents are relevant, its number of empty negatives, and
-    the text before its query."""
+    """The parts of a row, whether a label specifies which documents are relevant, and its number of empty negatives.
+    The text before its query and its split are as they are in the row."""
 
     query: str
     query_id: str | None
     documents: list[Document]
     labelled: bool
     empty: int
-    prompt: str | None = None
+    prompt: Any = None
+    split: Any = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,19 @@ class _Columns:
     scores: tuple[str, ...]
     label: str | None
     prompt: str | None
+    split: str | None
+    query_id: str | None
+    document_ids: str | None
+
+    def are_separate(self) -> bool:
+        """Return whether the scores of positives are in one column, and those of negatives in another."""
+        return tuple(map(str.lower, self.scores)) == SEPARATE
+
+    def value(self, kind: str, row: Mapping[str, Any]) -> Any:
+        """Return the value of a column in a row; None if there is no such column, or the value is missing."""
+        # A column may have no name, as the index of pandas.
+        name: str | None = getattr(self, kind)
+        return None if name is None or is_missing(row[name]) else row[name]
 
 
 @dataclass
@@ -115,12 +138,11 @@ class RowForm:
         positives = self._positives(row, columns)
         negatives = [one for name in columns.negatives for one in documents(row.get(name), f"column {name}")]
         refuse_row(not all(document.text.strip() for document in positives), "a document is empty", kind="empty text")
-        graded = _named(self._graded(positives, negatives, row, columns), row)
+        graded = _named(self._graded(positives, negatives, row, columns), columns.value("document_ids", row))
         kept = [document for document in graded if document.text.strip()]
-        prompt = row.get(columns.prompt or "")
         return Parts(
-            query, identifier(row.get("query_id", row.get("qid"))), kept, columns.label is not None,
-            len(graded) - len(kept), prompt if isinstance(prompt, str) else None,
+            query, identifier(columns.value("query_id", row)), kept, columns.label is not None,
+            len(graded) - len(kept), columns.value("prompt", row), columns.value("split", row),
         )  # fmt: skip
 
     def check(self, names: Sequence[str]) -> None:
@@ -147,6 +169,7 @@ class RowForm:
         return _Columns(
             None, query, positive, others.get("title"), _chosen(self.negatives, negatives),
             self._score_columns(names, written), self.label or others.get("label"), others.get("prompt"),
+            *(first_value(several, written) for several in BESIDE_TEXTS),
         )  # fmt: skip
 
     def _pair(self, names: Sequence[str], written: Mapping[str, str]) -> tuple[str, str]:
@@ -183,7 +206,7 @@ class RowForm:
         scores = self._scores(len(positives), len(negatives), row, columns)
         if columns.label:
             grades = self._labels(row, str(columns.label), len(positives), len(every))
-        elif scores and not negatives and columns.scores not in ((BESIDE,), SEPARATE):
+        elif scores and not negatives and columns.scores != (BESIDE,) and not columns.are_separate():
             grades = self._grades_of_scores(scores, columns)
         else:
             grades = [1] * len(positives) + [None] * len(negatives)
@@ -228,7 +251,7 @@ class RowForm:
         scores = list(itertools.chain.from_iterable(given))
         if not scores:
             return []
-        if columns.scores == SEPARATE:
+        if columns.are_separate():
             return [*_as_many(given[0], ahead, "pos_scores"), *_as_many(given[1], behind, "neg_scores")]
         if self.scores == "margin":
             margins = [None if margin is None else -margin for margin in scores]
@@ -298,11 +321,10 @@ def _of_class(label: float | None, names: Sequence[str], column: str) -> float |
     return float(grades[int(label)])
 
 
-def _named(found: list[Document], row: Mapping[str, Any]) -> list[Document]:
-    """Return the documents with the ids that the row lists."""
-    ids = row.get("document_ids")
+def _named(found: list[Document], ids: Any) -> list[Document]:
+    """Return the documents with the ids that their row lists; as they are if it has none."""
     if ids is None:
         return found
-    ids = [ids] if isinstance(ids, str) else ids
+    ids = ids if isinstance(ids, list | tuple) else [ids]
     refuse_row(len(ids) != len(found), f"not as many ids as documents ({len(ids)} for {len(found)})")
     return [document._replace(id=identifier(name)) for document, name in zip(found, ids, strict=True)]

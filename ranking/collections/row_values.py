@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
+import io
 import itertools
 import json
 import math
 import re
+import tokenize
 from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from typing import Any, NamedTuple
 
 from pyrite.ranking.collections.faults import SKIP, RowFault, refuse_row
-from pyrite.ranking.collections.json_rows import Point
+from pyrite.ranking.collections.json_rows import Point, decoded
 from pyrite.ranking.collections.names import IDS, TEXT, TITLE, first_value
 from pyrite.ranking.collections.pair_dialects import NOT_RELEVANT, RELEVANT
 
@@ -116,7 +118,7 @@ def _of_nothing(value: None, what: str) -> list[Document]:
 
 @documents.register
 def _of_text(value: str, what: str) -> list[Document]:
-    if value.startswith("["):
+    if value.startswith(("[", "array(")):
         items = _unpacked(value, str, what)
         return [Document(items)] if isinstance(items, str) else documents(items, what)
     return [Document(value)] if value.strip() else []
@@ -124,7 +126,12 @@ def _of_text(value: str, what: str) -> list[Document]:
 
 @documents.register
 def _of_point(value: Point, what: str) -> list[Document]:
-    return [] if value.lower() == "nan" else [Document(str(value))]  # a missing text
+    return [] if is_missing(value) else [Document(str(value))]
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a row has no value: null, NaN (which pandas writes for it) or an empty text."""
+    return value in (None, "") or (isinstance(value, Point) and value.lower() == "nan")
 
 
 @documents.register
@@ -188,34 +195,43 @@ def written(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+LIKE_LIST = re.compile(r"""\[\s*(['"]|None\b|nan\b|[\w.]+\(\s*[\['"]).*\]|array\(\[.*\)""", re.S)
+"""A text that looks like a list of texts, as Python, NumPy and pandas print it."""
+
+
 def _unpacked(text: str, kind: type, what: str) -> Any:
     """Return the list that a text is, written by Python or as JSON, as pandas leaves it in a CSV; or the text itself.
 
-    A list as NumPy prints it, which can't be taken apart, is refused.
+    A list of texts that can't be taken apart, as NumPy prints it, is refused.
+
+    Args:
+        kind: the class of items by which a list is one; it may have others and nulls too.
     """
     items = _python(text) if text.endswith("]") else None
+    if items is not None and (not items or any(item is None or isinstance(item, kind) for item in items)):
+        return items
     remedy = "write lists as JSON, or one column per document (negative_1, negative_2)"
-    refuse_row(
-        items is None and kind is str and re.match(r"""\[(['"]).*\1\s+(['"]).*\2\]$""", text, re.S),
-        f"{what} is a list as NumPy prints it, without commas",
-        remedy,
-    )
-    return items if items is not None and all(isinstance(item, kind) for item in items) else text
+    what = f"{what} is a list as NumPy prints it, which can't be taken apart"
+    refuse_row(kind is str and LIKE_LIST.fullmatch(text), what, remedy)
+    return text
 
 
 def _python(text: str) -> list[Any] | None:
-    """Return a list that is written as JSON, or as Python writes it; None if it is none, or empty."""
+    """Return a list that is written as JSON, or as Python writes it; None if it is none."""
     for read in (json.loads, _literal):
         try:
-            items = read(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            items = decoded(text, read)
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
             continue
-        return items if isinstance(items, list) and items else None
+        return items if isinstance(items, list) else None
     return None
 
 
 def _literal(text: str) -> Any:
     items = ast.literal_eval(text)
-    if repr(items) != text:  # 'a' 'b' would be one text
-        raise ValueError(text)
+    if repr(items) != text:
+        tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+        kinds = [token.type for token in tokens if token.type != tokenize.NL]
+        if (tokenize.STRING, tokenize.STRING) in itertools.pairwise(kinds):  # 'a' 'b' would be one text
+            raise ValueError(text)
     return items

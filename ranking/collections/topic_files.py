@@ -14,7 +14,7 @@ from typing import Any
 from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
 from pyrite.ranking.collections.json_rows import are, json_rows
 from pyrite.ranking.collections.lines import blocks, lines
-from pyrite.ranking.collections.names import first, first_value
+from pyrite.ranking.collections.names import first_value
 from pyrite.ranking.collections.opened import plain_name
 from pyrite.ranking.collections.row_files import TextOptions, csv_rows, read_rows, separator_of
 from pyrite.ranking.collections.row_values import written
@@ -172,7 +172,7 @@ def _texts_of(value: Any) -> dict[str, Any]:
 
 def _turns_of(topic: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return a topic, or the turns of a conversation as TREC CAsT has them, which are topics by two numbers: 31_1."""
-    turns = topic.get(first(TURNS, topic) or "")
+    turns = first_value(TURNS, topic)
     number = first_value(NUMBERS, topic)
     if not isinstance(turns, list) or not are(dict, turns):
         return [topic]

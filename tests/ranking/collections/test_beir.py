@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.format_of import format_of, reader_of
 from pyrite.ranking.errors import BadInput
 from tests.examples import few
 
@@ -64,6 +65,7 @@ def test_instructions_stand_behind_their_queries(write_beir, cache, name):
     assert collection.queries["text"].to_list() == ["who digs? as a poem", "who hangs?", "what is quartz? in one word"]
     assert collection.facts["queries with an instruction behind their text, as in MTEB"] == "2"
     assert collection.facts["instructions of queries that are not there (left out)"] == "1"
+    assert collection.facts["queries with another instruction too (the first counts)"] == "1"
 
 
 @pytest.mark.parametrize(
@@ -146,6 +148,20 @@ def test_a_judgement_of_a_skipped_document_is_skipped_too(write_beir, cache):
     assert collection.skipped == {"empty text": 1, "broken line": 1, "unknown document": 2}
     assert collection.documents["id"].to_list() == ["d9", "d2"]
     assert collection.queries["id"].to_list() == ["q1", "q2"]
+
+
+@pytest.mark.parametrize(
+    "names", [("dev.tsv", "validation.tsv"), ("test.tsv", "eval.tsv"), ("test.tsv", "test.csv"),
+              ("test.tsv", "test-00000-of-00001.parquet")],
+)  # fmt: skip
+def test_two_files_of_a_split_do_not_make_it_trec(write_beir, names):
+    """TREC has no splits: the test queries would train."""
+    folder = write_beir(qrels={"train": [("q1", "d1", 1)]})
+    for name in names:
+        (folder / "qrels" / name).write_text("q2\td2\t1\n")
+    assert format_of(folder) == "beir"
+    with pytest.raises(BadInput, match=r"two files of the split .*; move one of them elsewhere"):
+        reader_of(folder).sources()
 
 
 @pytest.mark.parametrize("strict", [True, False])

@@ -5,7 +5,10 @@ import json
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.candidate_files import read_candidates
@@ -57,14 +60,47 @@ def test_forms_of_other_tools_are_read(tmp_path, read, form):
 
 
 def test_rows_by_split_in_one_object(tmp_path, read):
-    collection = read(Pairs(write_lines(tmp_path / "rows.json", [{"train": ROWS[:6], "test": ROWS[6:]}])))
+    train = [*ROWS[:5], list(ROWS[5].values())]
+    collection = read(Pairs(write_lines(tmp_path / "rows.json", [{"train": train, "test": ROWS[6:]}])))
     assert answers(collection) == EXPECTED
     assert (collection.queries["split"] == "test").sum() == 2
+
+
+@pytest.mark.parametrize("name", ["rows.json", "rows.jsonl"])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_arrays_after_each_other_are_all_read(tmp_path, read, name, indent):
+    (tmp_path / name).write_text("\n".join(json.dumps(rows, indent=indent) for rows in (ROWS[:5], ROWS[5:7], ROWS[7:])))
+    assert answers(read(Pairs(tmp_path / name))) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "cell", ["['Nobody', None]", "['Nobody',  'Nobody']", "[\"Nobody\", 'Nobody']", '["Nobody", null]', "[]", "[None]"]
+)
+def test_lists_in_a_cell_are_read_however_they_are_written(tmp_path, read, cell):
+    pl.DataFrame([row | {"negatives": cell} for row in ROWS]).write_csv(tmp_path / "rows.csv")
+    collection = read(Pairs(tmp_path / "rows.csv"))
+    assert answers(collection) == EXPECTED
+    assert set(collection.documents["text"]) - {*ANSWERS} == ({"Nobody"} if "Nobody" in cell else set())
+
+
+HALF = r'{"query": "half", "positive": "\uD83D"}'
+
+
+@pytest.mark.parametrize("text", ["{row}\n{half}\n", "[{row},\n{half}]", "[{row}]\n[{half}]"])
+def test_half_a_character_is_named_or_skipped(tmp_path, faulty, text):
+    (tmp_path / "rows.json").write_text(text.replace("{row}", json.dumps(ROWS[0])).replace("{half}", HALF))
+    collection = faulty(Pairs(tmp_path / "rows.json"), "rows.json:2", "broken line", "half of a surrogate pair")
+    assert answers(collection) == {ROWS[0]["query"]: {ROWS[0]["answer"]}}
 
 
 PAIR = "query,answer,negatives,score\n"
 REFUSED = {
     "numpy.csv": (f"{PAIR}who,owls,\"['a b' 'c d']\",1\n", r":2: .*a list as NumPy prints it, .*write lists as JSON"),
+    "numpy2.csv": (f"{PAIR}who,owls,\"[np.str_('a b'), np.str_('c d')]\",1\n", r":2: .*a list as NumPy prints it"),
+    "array.csv": (f"{PAIR}who,owls,\"array(['a b'], dtype=object)\",1\n", r":2: .*a list as NumPy prints it"),
+    "nan.csv": (f"{PAIR}who,owls,\"['a b', nan]\",1\n", r":2: .*a list as NumPy prints it"),
+    "lines.csv": (f"{PAIR}who,owls,\"['a b'\n 'c d']\",1\n", r":2: .*a list as NumPy prints it"),
+    "half.csv": (f'{PAIR}who,owls,"[""\\uD83D""]",1\n', r":2: .*a list as NumPy prints it"),
     "comma.csv": ("query;answer;label\nwho;owls;0,5\n", r":2: .*'0,5' is not a number; write a point"),
     "words.csv": ("query,answer,label\nwho,owls,perhaps\n", r":2: .*write 1 for relevant and 0 for not"),
     "bare.csv": ("who is it,an owl\nwho,owls\n", r"no column of the query .*write one above: query,positive,negative"),
@@ -90,6 +126,12 @@ REFUSED = {
     "packed.jsonl": ("\x04\x22M\x18", "packed with LZ4; unpack it"),
     "archive.jsonl": ("PK\x03\x04", "is a zip archive; unpack it"),
     "sheet.xlsx": ("PK\x03\x04", "is no table by its name; save it as CSV"),
+    "array.json": ('[{"query": "a", "positive": "b"}]\n{"query": "c"}', ":2: text follows the end of the array; write"),
+    "junk.json": ('[{"query": "a", "positive": "b"}],', ":1: text follows the end of the array; write"),
+    "splits.json": ('{"train": [{"query": "a", "positive": "b"}, "c"], "test": []}', ":1: neither a JSON object nor"),
+    "split.json": ('{"columns": ["query", "positive"], "data": [["a", "b", "c"]]}', ":1: a row of `data` has not one"),
+    "torn.json": ('[{"query": "a", "positive": "b"}]\n[', ":2: the array is broken, or cut short"),
+    "half.json": ("{\n" + HALF[1:], "half of a surrogate pair, .*; fix it, or write one object per line"),
     "nested.jsonl": ('{"query": ' + "[" * 3000 + "]" * 3000 + "}\n", ":1: broken line: nested too deeply"),
 }
 
@@ -107,11 +149,43 @@ def test_headers_of_tsv_are_seen_by_any_of_their_names(tmp_path, read):
     assert read(Pairs(tmp_path / "rows.tsv")).queries["id"][0] == "000"
 
 
-def test_a_column_of_splits_is_followed(tmp_path, read):
-    rows = [row | {"split": "validation" if n == 6 else "test" if n == 7 else "train"} for n, row in enumerate(ROWS)]
+@pytest.mark.parametrize(
+    ("split", "id", "ids"), [("split", "qid", "document_ids"), ("Split", "Query_ID", "Document_IDs")]
+)
+def test_columns_of_splits_and_ids_are_followed(tmp_path, read, split, id, ids):
+    rows = [
+        row | {id: f"q{n}", ids: [f"d{n}"], split: "validation" if n == 6 else "test" if n == 7 else "train"}
+        for n, row in enumerate(ROWS)
+    ]
     collection = read(Pairs(write_lines(tmp_path / "train.jsonl", rows)))
     assert collection.queries["split"].to_list() == ["train"] * 6 + ["dev", "test"]
     assert collection.facts["files with a column of splits"] == "8 rows name theirs"
+    names = [f"{kind}{n}" for kind in "qd" for n in range(len(rows))]
+    assert [*collection.queries["id"], *collection.documents["id"]] == names
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_two_columns_of_one_name_are_refused(tmp_path, read, kind):
+    table = pa.table([["who digs?"], ["Moles dig"], ["Bats hang"]], ["query", "positive", "positive"])
+    if kind == "parquet":
+        pq.write_table(table, tmp_path / "rows.parquet")
+    else:
+        feather.write_feather(table, tmp_path / "rows.arrow")
+    with pytest.raises(BadInput, match=rf"rows.{kind}: two columns are called 'positive'; rename one of them"):
+        read(Pairs(tmp_path / f"rows.{kind}"))
+
+
+@pytest.mark.parametrize("broken", ["text", {"qas": "text"}, {"context": "c", "qas": ["text"]}])
+def test_a_broken_paragraph_of_squad_is_named_or_skipped(tmp_path, faulty, broken):
+    questions = [{"context": row["answer"], "qas": [{"question": row["query"]}]} for row in ROWS]
+    paragraphs = [*questions[:4], {"context": "none", "qas": None}, broken, *questions[4:]]
+    write_lines(tmp_path / "rows.json", [{"data": [{"paragraphs": paragraphs}]}])
+    assert answers(faulty(Pairs(tmp_path / "rows.json"), "rows.json:1", "broken line")) == EXPECTED
+
+
+def test_a_document_id_may_be_a_number(tmp_path, read):
+    pl.DataFrame([row | {"document_ids": n} for n, row in enumerate(ROWS)]).write_parquet(tmp_path / "rows.parquet")
+    assert read(Pairs(tmp_path / "rows.parquet")).documents["id"].to_list() == [str(n) for n in range(len(ROWS))]
 
 
 def test_files_that_are_not_read_are_counted(tmp_path, read):

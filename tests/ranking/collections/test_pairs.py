@@ -166,6 +166,48 @@ def test_an_object_has_one_score(tmp_path, cache):
         open_collection(Pairs(write_lines(tmp_path / "rows.jsonl", [row])), cache)
 
 
+def test_rows_and_their_ids_are_as_many_in_each_file(tmp_path, read):
+    """Otherwise all rows after one that was removed would have the ids of others."""
+    for folder in ("data", "ids"):
+        (tmp_path / folder).mkdir()
+    tables = {"train-00000": ROWS[:2], "train-00001": ROWS[2:]}
+    for name, rows in tables.items():
+        ids = [{"query_id": f"{name}-{n}", "document_ids": [f"d{n}"], "scores": [1.0]} for n in range(len(rows))]
+        write_lines(
+            tmp_path / "data" / f"{name}.jsonl", [{"query": row["anchor"], "positive": row["positive"]} for row in rows]
+        )
+        pl.DataFrame(ids).write_parquet(tmp_path / "ids" / f"{name}.parquet")
+    first = tmp_path / "data" / "train-00000.jsonl"
+    lines = first.read_text().splitlines(keepends=True)
+    for kept, says in ((lines[1:], "has fewer rows than"), (lines * 2, "has more rows than")):
+        first.write_text("".join(kept))
+        with pytest.raises(BadInput, match=rf"train-00000\.jsonl: {says} its table in `ids`; mine it again, or delete"):
+            read(Pairs(tmp_path), strict=False)
+    first.rename(tmp_path / "data" / "all.jsonl")
+    with pytest.raises(BadInput, match=r"all\.jsonl: no table in the folder `ids` has its name"):
+        read(Pairs(tmp_path))
+    (tmp_path / "data" / "all.jsonl").unlink()  # with its ids left there: the others have theirs
+    pl.DataFrame([{"id": "1"}] * 2).write_parquet(tmp_path / "ids" / "train-00000.parquet")
+    ids = ["train-00001-0", "train-00001-1"]
+    assert read(Pairs(tmp_path, test=0)).queries["id"].to_list() == ids
+    write_lines(tmp_path / "data" / "train-00000.jsonl", [{"query": "a", "positive": "b"}] * 2)
+    with pytest.raises(BadInput, match=r"train-00000\.parquet: has no column query_id"):
+        read(Pairs(tmp_path))
+
+
+def test_prompts_that_are_not_read_are_counted(pairs):
+    rows = [ROWS[0] | {"prompt": prompt} for prompt in ("find: ", "search: ", "", None, ["find"])]
+    collection = pairs(rows)
+    assert collection.queries["prompt"].to_list() == ["find: "]
+    assert collection.facts["rows with another prompt than the first of their query"] == "1, which is not read"
+    assert collection.facts["rows whose prompt is no text"] == "1, which is not read"
+
+
+def test_the_index_of_pandas_is_no_prompt(tmp_path, cache):
+    (tmp_path / "rows.csv").write_text(",query,positive\n0,who digs?,Moles dig\n1,who hangs?,Bats hang\n")
+    assert "prompt" not in open_collection(Pairs(tmp_path / "rows.csv"), cache).queries.columns
+
+
 def test_all_that_a_table_lacks_is_asked_at_once(tmp_path):
     file = csv(tmp_path, [{"frage": "who digs?", "antwort": "Moles dig", "score": 0.7}])
     names = (
