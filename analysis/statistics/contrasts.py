@@ -64,8 +64,10 @@ def planned_contrasts(
     runs = list(dict.fromkeys(chain.from_iterable(method.runs for method in chosen)))
     names, values_of = named_values(places.queries, runs, places.first[1])
     order, rows = np.argsort(np.array(names)), list[dict[str, Any]]()
+    collections = dict(with_methods(places.trials).select("run", "collection").iter_rows())
     for origin, measure in places.leading:
-        first, *others = (_by_seed(method.runs, order, values_of.get(origin, {})) for method in chosen)
+        by_run = {run: values[order] for run, values in values_of.get(origin, {}).items() if run in collections}
+        first, *others = (_by_seed(method.runs, collections, by_run) for method in chosen)
         for values, other in zip(others, chosen[1:], strict=True):
             sides, fault = _paired(first, values)
             if fault:
@@ -80,18 +82,18 @@ def planned_contrasts(
 def _chosen(trials: pl.DataFrame, requested: Sequence[str]) -> tuple[list[NamedMethod], list[str]]:
     """Return the methods that are compared, none without the first, and a line for each that is left out."""
     done = trials.filter(status="done").join(with_methods(trials).select("run", "method"), on="run")
-    chosen, lines = list[NamedMethod](), list[str]()
+    chosen, lines = dict[str, NamedMethod](), list[str]()
     for words in requested:
         method = _named(done, words)
         if method is None:
             lines.append(f"no finished run has {words!r} in its overrides; it is left out")
-        elif chosen and method.name == chosen[0].name:
-            lines.append(f"{requested[0]!r} and {words!r} are both {method.name}; the second is left out")
+        elif method.name in (before := {each.name: same for same, each in chosen.items()}):
+            lines.append(f"{before[method.name]!r} and {words!r} are both {method.name}; the second is left out")
         else:
-            chosen.append(method)
+            chosen[words] = method
         if not chosen:  # nothing to compare the others with
             break
-    return chosen, lines
+    return [*chosen.values()], lines
 
 
 def _paired(first: Mapping[int, Floats], other: Mapping[int, Floats]) -> tuple[list[Floats], str]:
@@ -151,12 +153,28 @@ def _named(done: pl.DataFrame, requested: str) -> NamedMethod | None:
     return NamedMethod(best[0, "method"], dict(runs.select("run", "seed").iter_rows()))
 
 
-def _by_seed(runs: Mapping[str, int], order: NDArray[np.intp], by_run: Mapping[str, Floats]) -> dict[int, Floats]:
-    """Return the values of a method's runs by their seed, in an order of the queries; NaN if missing."""
-    values = defaultdict[int, list[Floats]](list)
+def _by_seed(
+    runs: Mapping[str, int], collections: Mapping[str, str], by_run: Mapping[str, Floats]
+) -> dict[int, Floats]:
+    """Return the values of a method's runs by their seed: of each query of each collection, NaN if missing.
+
+    Runs of one seed on one collection (other agents or settings) are no further queries: their mean counts.
+    """
+    values = defaultdict[tuple[int, str], list[Floats]](list)
     for run in filter(runs.__contains__, by_run):
-        values[runs[run]].append(by_run[run][order])
-    return {seed: np.array(same).T.ravel() for seed, same in values.items()}
+        values[runs[run], collections[run]].append(by_run[run])
+    absent = [np.full(len(row), np.nan) for row in [*by_run.values()][:1]]
+    every = dict.fromkeys(collections.values())
+    return {
+        seed: np.concatenate([_known_mean(values.get((seed, name), absent)) for name in every])
+        for seed in dict.fromkeys(seed for seed, _ in values)
+    }
+
+
+def _known_mean(values: Sequence[Floats]) -> Floats:
+    """Return the mean of several runs per query, without those that lack it; NaN if all do."""
+    count = (~np.isnan(np.array(values))).sum(axis=0)
+    return np.divide(np.nansum(values, axis=0), count, out=np.full(len(count), np.nan), where=count > 0)
 
 
 def _contrast(first: Floats, second: Floats, equal_within: float | None) -> dict[str, Any]:

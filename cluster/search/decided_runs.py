@@ -53,7 +53,7 @@ class DecidedRuns(Proposals):
         self.propose()
 
     def _add(self, point: Point, baseline: str | None) -> None:
-        """Add a method to those of its family: the same ranker on the same data."""
+        """Add a method to those of its family: the same ranker, from the same checkpoint, on the same data."""
         runs = {planned.config["seed"]: planned for planned in runs_of(point, (), self.seeds)}
         example = next(iter(runs.values()))
         name = " ".join(f"{key}={value}" for key, value in example.parameters.items() if key != "seed")
@@ -62,7 +62,8 @@ class DecidedRuns(Proposals):
         self.methods[name] = runs
         self.examples.append(example)
         config = example.config
-        family = digest([config[CHOICES]["ranker"], config["collection"], config["strict"], config["limits"]])
+        ranker = [config[CHOICES]["ranker"], config["ranker"].get("checkpoint")]
+        family = digest([*ranker, config["collection"], config["strict"], config["limits"]])
         self.families.setdefault(family, []).append(name)
         self.baselines |= set() if is_learned(config[CHOICES]) else {name}
         self.named |= {name} if is_baseline(baseline, example) else set()

@@ -487,6 +487,33 @@ def test_contrasts_that_can_not_be_made_are_named():
         assert tested["against"].to_list() == ["dense · uniform"]
 
 
+def test_runs_of_one_seed_are_no_further_queries_in_contrasts():
+    trials, queries = study({"a": 0.0, "b": 0.005})
+    again = (trials.with_columns(pl.col("run") + "z"), queries.with_columns(pl.col("run") + "z"))
+    of_a = again[0].filter(function="a"), again[1].filter(pl.col("run").str.starts_with("statica"))
+    once, _ = Comparison(trials, queries).contrasts(["function=a", "function=b"])
+    for more in (again, of_a):  # as two agents of both methods, or of one
+        twice, lines = Comparison(pl.concat([trials, more[0]]), pl.concat([queries, more[1]])).contrasts(
+            ["function=a", "function=b"]
+        )
+        assert not lines
+        assert twice.equals(once)
+    other = again[0].with_columns(collection=pl.lit("other"), fingerprint=pl.lit("ffff"))
+    both, _ = Comparison(pl.concat([trials, other]), pl.concat([queries, again[1]])).contrasts(
+        ["function=a", "function=b"]
+    )
+    assert both[0, "high_both"] < once[0, "high_both"]  # queries of another collection are others, of any name
+
+
+def test_an_opponent_that_is_named_twice_is_tested_once():
+    trials, queries = study({"a": 0.0, "b": 0.02, "c": -0.02})
+    tested, lines = Comparison(trials, queries).contrasts(["function=c", "function=a | function=b", "function=a"])
+    assert lines == [
+        "'function=a | function=b' and 'function=a' are both a · uniform; the second is left out"
+    ]
+    assert tested["p_holm"].to_list() == tested["p"].to_list()
+
+
 @pytest.mark.parametrize(
     ("requested", "message"),
     [

@@ -495,6 +495,15 @@ def test_a_study_that_goes_on_repeats_its_decisions(tmp_path):
     assert verdicts["random"] == "worse"
 
 
+def test_methods_are_decided_among_those_of_their_checkpoint(tmp_path):
+    swept = [f"ranker.checkpoint={tmp_path}/a,{tmp_path}/b", "function=random,bm25"]
+    found = points([], ["policy=fixed", "selector=uniform", "ranker=bi_encoder"], swept)
+    options = {"stop": "decided", "max_seeds": 3, "equal_within": 0.01, "clip": None, "baseline": None, "samples": 1}
+    runs = DecidedRuns(StudyPlan(options, [], {}, Storage(str(tmp_path))), found, lambda config: MADE_OF)
+    checkpoints = [{name.partition("checkpoint=")[2].split()[0] for name in names} for names in runs.families.values()]
+    assert checkpoints == [{f"{tmp_path}/a"}, {f"{tmp_path}/b"}]
+
+
 def test_where_every_run_fails_it_ends(tmp_path):
     asked, _ = in_turn(source(Storage(str(tmp_path)), most=4), 1, fail)
     assert len(asked) == 3 * 3
