@@ -22,11 +22,14 @@ class Texts:
             them.
         offsets: int64, one longer than the number of texts; text `i` is `tokens[offsets[i]:offsets[i+1]]`.
         labels: int32 [texts, 2], the category and subcategory of each (`pyrite.ranking.labels`); −1 for none.
+        added: int64 [texts], the tokens of each that are of its prompt and not its own. None if no text has a prompt
+            of its own, but all have the ranker's.
     """
 
     tokens: NDArray[np.int32]
     offsets: NDArray[np.int64]
     labels: NDArray[np.int32] | None = None
+    added: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -57,19 +60,25 @@ class Texts:
         np.cumsum(lengths, out=offsets[1:])
         # Position p of the result is in text t, at p - offsets[t] from that text's start.
         positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-        return Texts(self.tokens[positions], offsets, None if self.labels is None else self.labels[rows])
+        labels, added = (None if each is None else each[rows] for each in (self.labels, self.added))
+        return Texts(self.tokens[positions], offsets, labels, added)
 
     def followed_by(self, other: Texts) -> Texts:
         """Return these texts and then the others."""
         offsets = np.concatenate([self.offsets, other.offsets[1:] + self.offsets[-1]])
-        labels = None
-        if self.labels is not None and other.labels is not None:
-            labels = np.concatenate([self.labels, other.labels])
-        return Texts(np.concatenate([self.tokens, other.tokens]), offsets, labels)
+        both = ((self.labels, other.labels), (self.added, other.added))
+        labels, added = (
+            None if first is None or second is None else np.concatenate([first, second]) for first, second in both
+        )
+        return Texts(np.concatenate([self.tokens, other.tokens]), offsets, labels, added)
 
-    def padded(self, length: int) -> NDArray[np.int32]:
-        """Return the first `length` tokens of each text as rows, filled up with 0. Shape [texts, length]."""
-        columns = np.arange(length)
-        inside = columns < self.lengths[:, None]
+    def padded(self, length: int | NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the first tokens of each text as rows, filled up with 0. Shape [texts, greatest length].
+
+        Args:
+            length: the number of tokens, or one for each text.
+        """
+        columns = np.arange(np.max(length, initial=0))
+        inside = columns < np.minimum(self.lengths, length)[:, None]
         positions = np.where(inside, self.offsets[:-1, None] + columns, 0)
         return np.where(inside, self.tokens[positions] if len(self.tokens) else 0, 0).astype(np.int32)

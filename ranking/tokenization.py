@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -110,7 +110,10 @@ class Subwords(Tokenization):
 
     def cut(self, tokens: Tokens) -> str:
         both = (tokens.queries, tokens.documents)
-        lengths = [texts.lengths - frame.added for texts, frame in zip(both, self._frames(), strict=True)]
+        lengths = [
+            texts.lengths - (frame.added if texts.added is None else texts.added)
+            for texts, frame in zip(both, self._frames(), strict=True)
+        ]
         limits = [self.max_query, self.max_document]
         if self.room is not None:  # query and document share it
             room, longest = self.room(), [int(each.max(initial=0)) for each in lengths]
@@ -133,17 +136,25 @@ class Subwords(Tokenization):
         return partial(subword_encoder, self.checkpoint, self.max_document + 1, self._frames()[1])
 
     def of_queries(self, collection: Collection) -> Texts:
-        queries, around = collection.queries, self._frames()[0]
+        queries = collection.queries
         if "prompt" not in queries.columns:
-            return subword_encoder(self.checkpoint, self.max_query + 1, around)(queries)
-        tokenizer = read_tokenizer(self.checkpoint)
+            return self.after_prompt(queries["text"], None)[0]
         parts = queries.select("text", "prompt").with_row_index("row").partition_by("prompt", maintain_order=True)
-        texts = Texts.of([])
+        texts = replace(Texts.of([]), added=np.zeros(0, np.int64))
         for part in parts:
-            prompt = part["prompt"][0]
-            frame = around if prompt is None else around.with_prompt(tokenizer, prompt)
-            texts = texts.followed_by(subwords(tokenizer, part["text"], self.max_query + 1, frame))
-        return texts.take(np.argsort(np.concatenate([part["row"].to_numpy() for part in parts]), kind="stable"))
+            read, added = self.after_prompt(part["text"], part["prompt"][0])
+            texts = texts.followed_by(replace(read, added=np.full(len(read), added, np.int64)))
+        rows = [part["row"].to_numpy() for part in parts]
+        return texts.take(np.argsort(np.concatenate([np.zeros(0, np.int64), *rows]), kind="stable"))
+
+    def after_prompt(self, texts: pl.Series, prompt: str | None) -> tuple[Texts, int]:
+        """Return the tokens of queries after one prompt (None is the ranker's), and how many of each are not its own.
+
+        The limit of a query does not count those.
+        """
+        tokenizer, around = read_tokenizer(self.checkpoint), self._frames()[0]
+        frame = around if prompt is None else around.with_prompt(tokenizer, prompt)
+        return subwords(tokenizer, texts, self.max_query + 1, frame), frame.added
 
     def _frames(self) -> tuple[TextFrame, TextFrame]:
         """Return the frames of queries and documents."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -32,6 +33,8 @@ PoolingName = Literal["mean", "cls", "last", "max", "weightedmean", "mean_sqrt_l
 LAST = {"last": "lasttoken"}
 """The pooling that has another name in sentence-transformers."""
 SimilarityName = Literal["cosine", "dot"]
+Kind = tuple[Texts, int | NDArray[np.int64]]
+"""Texts, and the tokens read of all or of each."""
 UNIT = "sentence_embedding"
 """What a `Normalize` gives unit length, unless it declares something else."""
 
@@ -118,6 +121,7 @@ class BiEncoder(TransformerRanker, DenseRanker):
         reach = min(self.query_tower.reach, self.document_tower.reach)
         typed = {"max_query": options.max_query, "max_document": options.max_document}
         self.check_reach(checkpoint, self.packing.specials, reach, typed)
+        self.query_room = self.query_tower.reach - self.packing.specials
         self._set_dimension()
 
         self.frozen, self.fixed_documents = options.frozen, options.frozen == "documents"
@@ -236,21 +240,35 @@ class BiEncoder(TransformerRanker, DenseRanker):
         modes = [mode for mode in map(library().pooling, self.query_head) if mode is not None]
         return next((name for name in get_args(PoolingName) if modes == [LAST.get(name, name)]), None)
 
+    @property
+    def _leaves_out(self) -> bool:
+        """Whether a pooling leaves out the tokens of prompts."""
+        return not all(getattr(module, "include_prompt", True) for module in self.query_head)
+
     def represent_queries(self, queries: Texts) -> Tensor:
-        return self._vectors(self.query_tower, self.query_head, [(queries, self.max_query)], self._lead[0])
+        if queries.added is None or not self._leaves_out:
+            return self._vectors(self.query_tower, self.query_head, [(queries, self.read_of(queries))], self._lead[0])
+        # A pooling that leaves prompts out is told one length for all that it pools at once.
+        vectors = torch.zeros(len(queries), self.dimension, device=self.device)
+        for added in np.unique(queries.added):
+            rows = np.flatnonzero(queries.added == added)
+            part, lead = queries.take(rows), len(self.packing.before) + int(added) if added else 0
+            read = self._vectors(self.query_tower, self.query_head, [(part, self.read_of(part))], lead)
+            vectors = vectors.index_copy(0, torch.from_numpy(rows).to(self.device), read)
+        return vectors
 
     def represent_documents(self, documents: Texts) -> Tensor:
         return self._vectors(self.document_tower, self.document_head, [(documents, self.max_document)], self._lead[1])
 
     def represent(self, queries: Texts, documents: Texts) -> tuple[Tensor, Tensor]:
-        left_out = not all(getattr(module, "include_prompt", True) for module in self.query_head)
-        if self.document_tower is not self.query_tower or (left_out and self._lead[0] != self._lead[1]):
+        differ = queries.added is not None or self._lead[0] != self._lead[1]
+        if self.document_tower is not self.query_tower or (self._leaves_out and differ):
             return super().represent(queries, documents)
-        kinds = [(queries, self.max_query), (documents, self.max_document)]
+        kinds = [(queries, self.read_of(queries)), (documents, self.max_document)]
         both = self._vectors(self.query_tower, self.query_head, kinds, self._lead[0])
         return both[: len(queries)], both[len(queries) :]
 
-    def _vectors(self, tower: Pretrained, head: nn.Module, kinds: Sequence[tuple[Texts, int]], lead: int) -> Tensor:
+    def _vectors(self, tower: Pretrained, head: nn.Module, kinds: Sequence[Kind], lead: int) -> Tensor:
         """Return vectors [n, dimension] of texts, each kind cut at its length; similar lengths are read together."""
         padded = _padded(kinds)
         if not len(padded):
@@ -345,10 +363,10 @@ def _route(model: Any, name: str, checkpoint: str, heads: set[str]) -> list[Any]
     return [first, *rest]
 
 
-def _padded(kinds: Sequence[tuple[Texts, int]]) -> Tensor:
+def _padded(kinds: Sequence[Kind]) -> Tensor:
     """Return texts of several kinds, each cut at its length, in one matrix on the CPU: no length is asked of a GPU."""
-    width = max(min(length, int(texts.lengths.max(initial=1))) for texts, length in kinds)
-    parts = [texts.padded(min(length, width)) for texts, length in kinds]
+    width = max(min(int(np.max(length, initial=1)), int(texts.lengths.max(initial=1))) for texts, length in kinds)
+    parts = [texts.padded(np.minimum(length, width)) for texts, length in kinds]
     return torch.from_numpy(np.concatenate([np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts]))
 
 

@@ -6,7 +6,9 @@ import string
 from dataclasses import replace
 from typing import Annotated, Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -72,7 +74,7 @@ class LateInteraction(TransformerRanker):
         checkpoint, dimension = options.checkpoint, options.dimension
         max_query, max_document = options.max_query, options.max_document
         source = ColbertFolder.read(downloaded(checkpoint))
-        lengths = chosen_lengths(max_query, max_document, source.lengths)
+        lengths = self.lengths = chosen_lengths(max_query, max_document, source.lengths)
         self.scale = options.scale
         model, self.drawn = load_model("MultiVectorEncoder", source.source, options.layers, generator)
         what = f"compares texts by {model.similarity_fn_name}"
@@ -105,6 +107,7 @@ class LateInteraction(TransformerRanker):
         self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, options.precision == "float16"
         typed = {"max_query": max_query, "max_document": max_document}
         self.check_reach(checkpoint, self.for_queries.specials, self.pretrained.reach, typed)
+        self.query_room = self.pretrained.reach - self.for_queries.specials
 
     def _project(self, after: list[Any]) -> None:
         """Take the modules after the transformer, among them the layers that project a token's vector."""
@@ -183,27 +186,28 @@ class LateInteraction(TransformerRanker):
 
     def represent_queries(self, queries: Texts) -> Tensor:
         """Return unit vectors of the queries' tokens [queries, tokens, dimension], 0 after the last one."""
-        return self._vectors(queries, self.for_queries, self.max_query, "query")
+        return self._vectors(queries, self.for_queries, self.read_of(queries), "query")
 
     def represent_documents(self, documents: Texts) -> Tensor:
         """Return unit vectors of the documents' tokens [documents, tokens, dimension], 0 for skipped tokens."""
         return self._vectors(documents, self.for_documents, self.max_document, "document")
 
-    def _vectors(self, texts: Texts, packing: Packing, most: int, task: str) -> Tensor:
+    def _vectors(self, texts: Texts, packing: Packing, most: int | NDArray[np.int64], task: str) -> Tensor:
         """Return token vectors of texts [n, longest, dimension]; texts of similar length are read together."""
-        floor = self.expansion["length"] if task == "query" and self.expansion is not None else 0
-        widest = max(1, min(most, int(texts.lengths.max(initial=1))))
-        length = max(widest + packing.specials, floor)
+        floors = self._floors(texts, most) if task == "query" else torch.zeros(len(texts), dtype=torch.long)
+        fills = bool(floors.any())
+        widest = max(1, min(int(np.max(most, initial=1)), int(texts.lengths.max(initial=1))))
+        length = max(widest + packing.specials, int(floors.max()) if len(texts) else 0)
         if not len(texts):
             return torch.zeros(len(texts), length, self.dimension, device=self.device)
-        padded = torch.from_numpy(texts.padded(widest))
+        padded = torch.from_numpy(texts.padded(np.minimum(most, widest)))
         lengths = (padded > 0).sum(1) + packing.specials
 
         def read(rows: Tensor) -> Tensor:
             packed = packing.pack(padded[rows])
             filled = None
-            if floor:
-                packed, filled = self._filled(packed, floor)
+            if fills:
+                packed, filled = self._filled(packed, floors[rows])
             packed = {name: tensor.to(self.device) for name, tensor in packed.items()}
             states = self.pretrained(packed).last_hidden_state.float()
             features: dict[str, Any] = packed | {"token_embeddings": states}
@@ -214,15 +218,23 @@ class LateInteraction(TransformerRanker):
             vectors = features["token_embeddings"] * features["attention_mask"][..., None]
             return F.pad(vectors, (0, 0, 0, length - vectors.shape[1]))
 
-        return self.pretrained.in_passes(lengths.clamp(min=floor), read)
+        return self.pretrained.in_passes(lengths.maximum(floors), read)
 
-    def _filled(self, packed: dict[str, Tensor], floor: int) -> tuple[dict[str, Tensor], Tensor]:
-        """Fill sequences up to `floor` tokens with mask tokens; also return where these are."""
-        more = max(0, floor - packed["input_ids"].shape[1])
+    def _floors(self, queries: Texts, most: int | NDArray[np.int64]) -> Tensor:
+        """Return the number of tokens up to which each query is filled; 0 if it is not."""
+        filling = self.expansion or {"length": 0, "strategy": "none"}
+        floors = np.full(len(queries), filling["length"])
+        if filling["strategy"] == "fixed":
+            floors += most - self.max_query  # the length holds the ranker's prompt, and not those of rows
+        return torch.from_numpy(floors)
+
+    def _filled(self, packed: dict[str, Tensor], floors: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        """Fill sequences up to `floors` tokens each with mask tokens; also return where these are."""
+        more = max(0, int(floors.max()) - packed["input_ids"].shape[1])
         values = {"input_ids": self.for_queries.padding, "attention_mask": 0, "token_type_ids": 0}
         packed = {name: F.pad(tensor, (0, more), value=values[name]) for name, tensor in packed.items()}
         mask = packed["attention_mask"]
-        filled = (mask == 0) & (torch.arange(mask.shape[1]) < floor)
+        filled = (mask == 0) & (torch.arange(mask.shape[1]) < floors[:, None])
         if self.expansion["attend"]:
             packed["attention_mask"] = mask.masked_fill(filled, 1)
         return packed, filled

@@ -10,7 +10,6 @@ import polars as pl
 import torch
 from torch import Tensor, nn
 
-from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.errors import refuse
 from pyrite.ranking.lazy import tokenizers
 from pyrite.ranking.rankers.sentence_folder import TABLES, UNLIMITED, SentenceFolder
@@ -72,12 +71,10 @@ class StaticQueryTokens(Subwords):
     def key(self) -> list[Any]:
         return [*super().key(), self.source.static, hashlib.sha256(_file(self.source).read_bytes()).hexdigest()]
 
-    def of_queries(self, collection: Collection) -> Texts:
-        tokenizer, queries = static_tokenizer(self.source), collection.queries
-        own = pl.col("prompt").fill_null(self.prompts.query) if "prompt" in queries.columns else None
-        texts = queries.select(pl.concat_str(pl.lit(self.prompts.query) if own is None else own, "text")).to_series()
-        limit = None if self.max_query >= UNLIMITED else self.max_query + count(tokenizer, self.prompts.query)
-        return encoded(tokenizer, texts, limit, "")
+    def after_prompt(self, texts: pl.Series, prompt: str | None) -> tuple[Texts, int]:
+        tokenizer, before = static_tokenizer(self.source), self.prompts.query if prompt is None else prompt
+        limit = None if self.max_query >= UNLIMITED else self.max_query
+        return encoded(tokenizer, texts, limit, before), count(tokenizer, before)
 
 
 def static_tokenizer(source: SentenceFolder) -> Any:

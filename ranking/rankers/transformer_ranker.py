@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from pyrite.ranking.errors import refuse
@@ -43,6 +45,19 @@ class TransformerRanker(Ranker):
 
     max_query: int
     max_document: int
+    lengths: tuple[int, int]
+    """The subwords read of a query and of a document, not counting prompts."""
+    query_room: float = float("inf")
+    """The subwords of a query, with its prompt, for which there are positions."""
+
+    def read_of(self, queries: Texts) -> int | NDArray[np.int64]:
+        """Return the subwords read of queries, with the prompt: of all, or of each if they have prompts of their own.
+
+        The ranker's own prompt was put into `max_query`, and that of a row may be of another length.
+        """
+        if queries.added is None:
+            return self.max_query
+        return np.minimum(self.lengths[0] + queries.added, self.query_room).astype(np.int64)
 
     def running(self, model: Any) -> Pretrained:
         """Return a transformer with the options by which it is run."""
@@ -98,17 +113,18 @@ class PairRanker(TransformerRanker):
     form: PairForm
 
     def represent_queries(self, queries: Texts) -> Tensor:
-        return self._subwords(queries, self.max_query, self.form.query.tail)
+        return self._subwords(queries, self.read_of(queries), self.form.query.tail)
 
     def represent_documents(self, documents: Texts) -> Tensor:
         return self._subwords(documents, self.max_document, self.form.document.tail)
 
-    def _subwords(self, texts: Texts, length: int, tail: Sequence[int]) -> Tensor:
-        """Return the first subwords of each text, as many as the longest has and at most `length`."""
+    def _subwords(self, texts: Texts, length: int | NDArray[np.int64], tail: Sequence[int]) -> Tensor:
+        """Return the first subwords of each text, as many as the longest has and at most `length` (of all or each)."""
         most = max(1, int(texts.lengths.max(initial=1)))
-        padded = torch.from_numpy(texts.padded(min(length + 1, most)))
-        kept = torch.full((len(padded), 1), min(length, most))
-        return cut(padded, kept, tail)[:, : min(length, most)].to(self.device)
+        longest = min(int(np.max(length, initial=1)), most)
+        padded = torch.from_numpy(texts.padded(min(longest + 1, most)))
+        kept = torch.from_numpy(np.broadcast_to(np.minimum(length, most), len(padded)).copy())[:, None]
+        return cut(padded, kept, tail)[:, :longest].to(self.device)
 
 
 def chosen_lengths(

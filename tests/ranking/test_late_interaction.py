@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 import transformers
@@ -97,6 +98,25 @@ def test_folders_of_the_library_are_read(name, made_up, read_as, tiny, tmp_path)
     made.save_pretrained(str(tmp_path / "ours"))
     np.testing.assert_allclose(ours(str(tmp_path / "ours"), read_as)[1], scores, atol=1e-6)
     np.testing.assert_allclose(theirs(str(tmp_path / "ours"), tiny), scores, atol=2e-6)
+
+
+@pytest.mark.parametrize("expansion", [True, False])
+def test_a_prompt_of_rows_takes_nothing_from_their_queries(expansion, made_up, tiny, tmp_path):
+    from sentence_transformers.base.modules import Normalize, Transformer
+
+    prompt, found = "gold owls gold ", []
+    rows = tiny.queries.with_columns(prompt=pl.lit(prompt))
+    cases = (("one", prompt, tiny.queries), ("two", "moles dig ", rows), ("three", "dig " * 5, rows))
+    for name, of_model, queries in cases:
+        modules = [Transformer(made_up()), Normalize("token_embeddings")]
+        model = library.MultiVectorEncoder(modules=modules, device="cpu", prompts={"query": of_model})
+        model.save(str(tmp_path / name))
+        options = {"max_query": 3, "max_document": 9}
+        tokens = LateInteraction.tokenization(checkpoint=str(tmp_path / name), **options)
+        made = LateInteraction(str(tmp_path / name), expansion=expansion, **options).start(RankerInputs(generator(9)))
+        found.append(made.represent_queries(tokens.of_queries(tiny.changed(queries=queries))))
+    torch.testing.assert_close(found[1], found[0])
+    torch.testing.assert_close(found[2], found[0])
 
 
 def write_pylate(folder: Path, checkpoint: str) -> None:

@@ -296,3 +296,43 @@ def test_a_row_reads_its_own_prompt(made_up, tiny):
         expected = tokenizer(text, add_special_tokens=False)["input_ids"]
         assert [token - 1 for token in found.take(np.array([row])).tokens.tolist()] == expected
     assert plain.take(np.array([0])).tokens.tolist() == found.take(np.array([0])).tokens.tolist()
+
+
+@pytest.mark.parametrize("kind", [BiEncoder, CrossEncoder])
+def test_a_prompt_of_rows_takes_nothing_from_their_queries(kind, made_up, tiny):
+    """Queries after a prompt of their rows are read as after the same prompt of the ranker, which may be longer."""
+    prompt, queries, options = "gold owls gold owls gold ", tiny.queries, {"max_query": 3, "max_document": 6}
+    found = []
+    for of_ranker, of_rows in ((prompt, None), (None, prompt), ("dig " * 9, prompt)):
+        rows = queries if of_rows is None else queries.with_columns(prompt=pl.Series([of_rows] * 8))
+        chosen = {"checkpoint": made_up(), **options, "query_prompt": of_ranker}
+        tokenization = kind.tokenization(**chosen)
+        tokens = tokenization.encode(tiny.changed(queries=rows))
+        ranker = kind(**chosen).start(RankerInputs(torch.Generator().manual_seed(0)))
+        found.append((ranker.represent_queries(tokens.queries), tokens.queries.lengths.tolist()))
+        if kind is BiEncoder:
+            assert tokenization.cut(tokens).startswith("subwords: 4 of 8 queries have more than 3 and")
+    for vectors, lengths in found[1:]:
+        assert lengths == found[0][1]
+        torch.testing.assert_close(vectors, found[0][0])
+
+
+def test_prompts_of_rows_are_left_out_of_a_mean_that_leaves_prompts_out(made_up, tiny, tmp_path):
+    """Each row's own prompt, of any length, as the ranker's."""
+    folder = tmp_path / "theirs"
+    BiEncoder(made_up()).start(RankerInputs(torch.Generator())).save_pretrained(str(folder))
+    file = folder / "1_Pooling" / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"include_prompt": False}))
+    prompts = ["gold owls ", "mineral ", "", None] * 2
+
+    def vectors(queries: pl.DataFrame, prompt: str | None) -> torch.Tensor:
+        chosen = {"checkpoint": str(folder), "max_query": 3, "max_document": 6, "query_prompt": prompt}
+        tokens = BiEncoder.tokenization(**chosen).encode(tiny.changed(queries=queries))
+        ranker = BiEncoder(**chosen).start(RankerInputs(torch.Generator())).eval()
+        both = ranker.represent(tokens.queries, tokens.documents)[0]
+        torch.testing.assert_close(both, ranker.represent_queries(tokens.queries))
+        return both
+
+    found = vectors(tiny.queries.with_columns(prompt=pl.Series(prompts)), "dig ")
+    for row, prompt in enumerate(prompts):
+        torch.testing.assert_close(found[row], vectors(tiny.queries, "dig " if prompt is None else prompt)[row])

@@ -124,6 +124,16 @@ def test_prompts_of_rows_stand_before_their_queries(bert, tiny, tmp_path):
     assert not np.array_equal(moved.tokens[:3], same.tokens[:3])
 
 
+def test_a_prompt_of_rows_takes_nothing_from_queries_of_a_table(bert, tiny, tmp_path):
+    folder, prompt, found = str(dense("prompts", bert, tmp_path / "theirs")), "owls owls dig ", []
+    rows = tiny.queries.with_columns(prompt=pl.lit(prompt))
+    for queries, typed in ((tiny.queries, prompt), (rows, None)):
+        options = {"checkpoint": folder, "query_prompt": typed, "max_query": 2, "max_document": 9}
+        texts = BiEncoder.tokenization(**options).of_queries(replace(tiny, queries=queries))
+        found.append(BiEncoder(**options).start(RankerInputs(generator())).represent_queries(texts))
+    torch.testing.assert_close(*found)
+
+
 def test_documents_read_by_a_table_are_one_line(bert, tmp_path):
     from sentence_transformers.base.modules import Router, Transformer
     from sentence_transformers.sentence_transformer.modules import Pooling
