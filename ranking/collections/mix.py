@@ -95,7 +95,7 @@ class Mix(Reader):
         mix: the collections: paths, or entries of path, share, prompt and name, as
             `[{path:nq,share:2,prompt:"query: "},{path:quora}]`. Without any share, all training queries are taken; an
             entry without one among others has share 1. Further keys of an entry are options of its format, as
-            `{path:ratings.csv,label:stars,relevant_from:4}`.
+            `{path:ratings.csv,label:stars,relevant_from:4}`. Options of all formats are those of the mixture.
         seed: draws the training queries.
     """
 
@@ -229,7 +229,9 @@ def _reader(entry: Mapping[str, Any]) -> Reader:
     """Return the reader of an entry, with the options that are not the mixture's."""
     options = {str(key): value for key, value in entry.items() if key not in ENTRY}
     reader = reader_of(str(entry["path"]))
-    known = [field.name for field in fields(reader)]
+    of_all = {field.name for field in fields(Reader)}  # of which only those of the mixture are read
+    refuse(sorted(options.keys() & of_all), "an entry has no {}", WHERE, "set it on the mixture, for all collections")
+    known = [field.name for field in fields(reader) if field.name not in of_all]
     remedy = f"choose of {', '.join(ENTRY)}, or of the options of this collection: {', '.join(known)}"
     refuse(sorted(options.keys() - known), "an entry has no {}", WHERE, remedy)
     hints = annotations_of(type(reader).__init__)

@@ -86,6 +86,8 @@ def test_a_prompt_for_a_collection_and_per_row(tmp_path):
     [
         (["birds"], "mixes fewer than two"),
         ([{"path": "birds", "weight": 2}, "stones"], "an entry has no weight; choose of path, share, prompt, name, or"),
+        ([{"path": "birds", "qrels_repeated": "stop"}, "stones"], "an entry has no qrels_repeated; set it on the mixture"),
+        ([{"path": "birds", "self": "keep"}, "stones"], "an entry has no self; set it on the mixture, for all"),
         ([{"path": "birds", "prompt": 3}, "stones"], "the prompt of .* is 3, and no text; put it in quotes"),
         ([{"path": "birds", "relevant_from": "high"}, "stones"], "an option of .* is 'high'; input should be a"),
         ([{"path": "birds", "share": 0}, "stones"], "the share of .* is 0; give a number above 0"),
