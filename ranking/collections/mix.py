@@ -215,6 +215,10 @@ class Mix(Reader):
             name = str(entry.get("name") or reader.name)
             parts.append(Member(name, reader, entry.get("share") or usual, entry.get("prompt")))
         names = [part.name for part in parts]
+        slashed = [name for name in names if "/" in name]  # which ends the name in an id
+        refuse(
+            slashed, "a collection is called {}, with a slash", WHERE, "give it another name: {path:FOLDER,name:OTHER}"
+        )
         refuse(
             repeated(names), "two collections are called {}", WHERE, "give one another name: {path:FOLDER,name:OTHER}"
         )

@@ -126,6 +126,10 @@ def test_a_prompt_for_a_collection_and_per_row(tmp_path):
         ([{"path": "birds", "share": 0}, "stones"], "the share of .* is 0; give a number above 0"),
         ([{"path": "birds", "share": float("inf")}, "stones"], "the share of .* is inf; give a number above 0"),
         ([{"path": "birds", "share": True}, "stones"], "the share of .* is True; give a number above 0"),
+        (
+            [{"path": "birds", "name": "nano/nq"}, "stones"],
+            "a collection is called nano/nq, with a slash; give it another",
+        ),
         (["birds", "birds"], "two collections are called birds; give one another name"),
         ([{"share": 1}, "stones"], "an entry has no path"),
     ],
