@@ -34,9 +34,8 @@ def sentence(collection: Collection, config: Mapping[str, Any]) -> str:
 
     `pairs.csv: 4,947 pairs, 2,549 queries, 2,277 passages → train 2,065, dev 229, test 255; columns query, passage`.
     """
-    relevant_from = config.get("encoding", {}).get("relevant_from", 1)
-    relevant = collection.judgements.filter(pl.col("grade") >= relevant_from)
-    counts, source = pairs(collection, relevant), collection.source
+    least = config.get("encoding", {}).get("relevant_from", 1)
+    counts, source = pairs(collection, least), collection.source
     joined = source.get("joined", 0)
     pair, text = UNITS[bool(source)]
     parts = [counted(counts["pairs"], pair), counted(len(collection.queries), "query"), counted(collection.size, text)]
@@ -47,7 +46,7 @@ def sentence(collection: Collection, config: Mapping[str, Any]) -> str:
     columns = f"; columns {', '.join(source['columns'])}" if source.get("columns") else ""
     said = f"{source.get('name', collection.name)}: {', '.join(parts)} → {split}{columns}"
     about = [_ranked(config), only_cut(cut_of(config)), frozen_of(config)]
-    return "; ".join([said + _unanswered(collection, relevant) + _cut(counts, config), *filter(None, about)])
+    return "; ".join([said + _unanswered(collection, least) + _cut(counts, config), *filter(None, about)])
 
 
 def _ranked(config: Mapping[str, Any]) -> str:
@@ -67,17 +66,18 @@ def _documents_of(name: str, node: Mapping[str, Any]) -> str:
     return WHOLE.get(name) or f"{name}'s first {node['depth']:,}"
 
 
-def _unanswered(collection: Collection, relevant: pl.DataFrame) -> str:
-    """Return the numbers of queries without a relevant document, and what becomes of them; empty if there are none."""
-    left = collection.queries.filter(~pl.col("id").is_in(relevant["query"].unique().implode()))["split"]
+def _unanswered(collection: Collection, least: int) -> str:
+    """Return the numbers of queries without a document of at least this grade; empty if there are none."""
+    relevant = collection.judgements.filter(pl.col("grade") >= least)["query"].unique()
+    left = collection.queries.filter(~pl.col("id").is_in(relevant.implode()))["split"]
     if left.is_empty():
         return ""
     counts, unsplit = _by_split(left), left.null_count()
     tested = [f"{counts[name]:,} of {name}" for name in SPLITS[1:] if counts[name]]
     parts = {
         f"{counts['train']:,} of train (not trained on)": counts["train"],
-        f"{' and '.join(tested)} ({'counts' if left.is_in(SPLITS[1:]).sum() == 1 else 'count'} as 0)": tested,
-        f"{unsplit:,} (not trained on; in a test they count as 0)": unsplit,
+        f"{' and '.join(tested)} (not measured)": tested,
+        f"{unsplit:,} (neither trained on nor measured)": unsplit,
     }
     return f"; queries without a relevant document: {', '.join(holding(parts))}"
 
@@ -104,8 +104,9 @@ def notes(collection: Collection, name: str) -> list[str]:
     return [f"skipped in {name}: {counts}", *facts] if counts else facts
 
 
-def pairs(collection: Collection, relevant: pl.DataFrame) -> dict[str, int]:
-    """Return the numbers of relevant pairs, of pairs to train on, and of queries per split."""
+def pairs(collection: Collection, least: int) -> dict[str, int]:
+    """Return the numbers of pairs of at least this grade, of those to train on, and of queries per split."""
+    relevant = collection.judgements.filter(pl.col("grade") >= least)
     train = collection.queries.filter(pl.col("split").fill_null("train") == "train")["id"]
     examples = len(relevant.filter(pl.col("query").is_in(train.implode())))
     return _by_split(collection.queries["split"]) | {"pairs": len(relevant), "examples": examples}

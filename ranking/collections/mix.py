@@ -17,8 +17,8 @@ from pyrite.ranking.bounds import annotations_of
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.format_of import reader_of
 from pyrite.ranking.collections.names import repeated
-from pyrite.ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, PROMPTS, QUERIES, Reader, together
-from pyrite.ranking.collections.splits import TRAIN, with_test
+from pyrite.ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, PROMPTS, QUERIES, Reader, counted, together
+from pyrite.ranking.collections.splits import DEV, NO_TEST, NO_TRAINING, TEST, TRAIN, usable, with_test
 from pyrite.ranking.errors import BadInput, refuse
 
 WHERE = "collection.mix"
@@ -26,6 +26,8 @@ ENTRY = ("path", "share", "prompt", "name")
 EXAMPLE = "name them, as [A,B] or [{path:A,share:2},{path:B}]"
 TESTED = 0.1
 """The share of the queries that becomes the test of a collection without splits, as of pairs."""
+OF_DEV = {frozenset({TRAIN, DEV}): {DEV: TEST}, frozenset({DEV, TEST}): {DEV: TRAIN}}
+"""What queries of dev become if another split is lacking, as in `pyrite.ranking.collections.splits.usable`."""
 
 
 @contextmanager
@@ -75,12 +77,12 @@ class Drawn:
     Args:
         judgements: those of the drawn queries, and of all queries that do not train.
         left_out: the queries (query) that were not drawn.
-        counts: how many of each collection's were drawn, in words.
+        facts: how many of each collection's were drawn, and which were those of another split.
     """
 
     judgements: pl.DataFrame
     left_out: pl.DataFrame
-    counts: str
+    facts: dict[str, str]
 
 
 @dataclass
@@ -90,18 +92,20 @@ class Mix(Reader):
     Ids begin with the name of their collection. Each collection keeps its test queries and is measured on them; of a
     collection without splits a tenth of the queries is the test. Training queries are drawn in proportion to the
     shares: as many as the collection with the fewest for its share allows. A collection may have a separate prompt.
+    One that lacks a split gets it as if it were read alone (`pyrite.ranking.collections.splits.usable`); a dev split
+    is a share of the training queries that were drawn.
 
     Args:
         mix: the collections: paths, or entries of path, share, prompt and name, as
             `[{path:nq,share:2,prompt:"query: "},{path:quora}]`. Without any share, all training queries are taken; an
             entry without one among others has share 1. Further keys of an entry are options of its format, as
-            `{path:ratings.csv,label:stars,relevant_from:4}`.
+            `{path:ratings.csv,label:stars,relevant_from:4}`. Options of all formats are those of the mixture.
         seed: draws the training queries.
     """
 
     mix: Sequence[Any] | None = None
     seed: int = 0
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     @property
     def name(self) -> str:
@@ -139,7 +143,7 @@ class Mix(Reader):
 
     def facts(self) -> dict[str, str]:
         drawn: Drawn | None = vars(self).get("_drawn")
-        of_all = {} if drawn is None else {"queries of each collection that train": drawn.counts}
+        of_all = {} if drawn is None else drawn.facts
         found = {f"{what} ({part.name})": fact for part in self._parts() for what, fact in part.reader.facts().items()}
         return of_all | found
 
@@ -156,7 +160,8 @@ class Mix(Reader):
     @_of_entries()
     def _drawn_from(self, faults: Faults) -> Drawn:
         parts = self._parts()
-        judged = [_split(part, part.reader.read_judgements(faults)) for part in parts]
+        given = [part.reader.read_judgements(faults) for part in parts]
+        judged = list(map(_split, given))
         trained = [_trained(rows) for rows in judged]
         counts = self._counts([len(names) for names in trained])
         kept: list[pl.DataFrame] = []
@@ -165,11 +170,17 @@ class Mix(Reader):
             rng = np.random.default_rng([self.seed, len(kept)])
             chosen = pl.Series(sorted(rng.permutation(np.array(names, dtype=object))[:count].tolist()), dtype=pl.String)
             undrawn = (pl.col("split") == TRAIN) & ~pl.col("query").is_in(chosen.implode())
-            kept.append(part.named(rows.filter(~undrawn), "query", "document"))
+            kept.append(part.named(_with_dev(rows.filter(~undrawn)), "query", "document"))
             left_out.append(part.named(rows.filter(undrawn).select("query").unique(), "query"))
         of_each = zip(parts, counts, trained, strict=True)
         said = "; ".join(f"{part.name} {count:,} of {len(names):,}" for part, count, names in of_each)
-        return Drawn(together(kept, JUDGEMENTS), pl.concat(left_out), said)
+        moved = {
+            f"{what} ({part.name})": fact
+            for part, before, after in zip(parts, given, judged, strict=True)
+            for what, fact in _of_dev(before, after).items()
+        }
+        facts = {"queries of each collection that train": said} | moved
+        return Drawn(together(kept, JUDGEMENTS), pl.concat(left_out), facts)
 
     def _parts(self) -> list[Member]:
         """Return the collections; each is read once."""
@@ -204,6 +215,10 @@ class Mix(Reader):
             name = str(entry.get("name") or reader.name)
             parts.append(Member(name, reader, entry.get("share") or usual, entry.get("prompt")))
         names = [part.name for part in parts]
+        slashed = [name for name in names if "/" in name]  # which ends the name in an id
+        refuse(
+            slashed, "a collection is called {}, with a slash", WHERE, "give it another name: {path:FOLDER,name:OTHER}"
+        )
         refuse(
             repeated(names), "two collections are called {}", WHERE, "give one another name: {path:FOLDER,name:OTHER}"
         )
@@ -229,7 +244,9 @@ def _reader(entry: Mapping[str, Any]) -> Reader:
     """Return the reader of an entry, with the options that are not the mixture's."""
     options = {str(key): value for key, value in entry.items() if key not in ENTRY}
     reader = reader_of(str(entry["path"]))
-    known = [field.name for field in fields(reader)]
+    of_all = {field.name for field in fields(Reader)}  # of which only those of the mixture are read
+    refuse(sorted(options.keys() & of_all), "an entry has no {}", WHERE, "set it on the mixture, for all collections")
+    known = [field.name for field in fields(reader) if field.name not in of_all]
     remedy = f"choose of {', '.join(ENTRY)}, or of the options of this collection: {', '.join(known)}"
     refuse(sorted(options.keys() - known), "an entry has no {}", WHERE, remedy)
     hints = annotations_of(type(reader).__init__)
@@ -251,8 +268,31 @@ def _trained(rows: pl.DataFrame) -> list[str]:
     return rows.filter(pl.col("split") == TRAIN)["query"].unique().sort().to_list()
 
 
-def _split(part: Member, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the judgements of a collection; without any split, a tenth of its queries is the test."""
+def _split(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the judgements of a collection with queries that train and test, as if it were read alone.
+
+    Without a split, or with train only, a tenth of its queries is the test. dev replaces the one of both that lacks.
+    """
     if rows["split"].null_count() < len(rows):
-        return rows.with_columns(pl.col("split").fill_null(TRAIN))
+        rows = rows.with_columns(pl.col("split").fill_null(TRAIN))
+        present = set(rows["split"].unique())
+        if present != {TRAIN}:
+            return rows.with_columns(pl.col("split").replace(OF_DEV.get(frozenset(present), {})))
     return with_test(rows, max(1, round(TESTED * rows["query"].n_unique())))
+
+
+def _with_dev(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the judgements that were drawn of a collection, a share of its training queries as dev if it has none."""
+    given = rows.select("query", "split").unique(maintain_order=True)
+    final = given.with_columns(usable=usable(given.select("split", id="query"))["split"])
+    if final["usable"].null_count():  # one query trains
+        return rows
+    joined = rows.join(final, on=["query", "split"], how="left", maintain_order="left")
+    return joined.with_columns(split="usable").select(rows.columns)
+
+
+def _of_dev(given: pl.DataFrame, final: pl.DataFrame) -> dict[str, str]:
+    """Return the facts that queries of dev are the test of a collection, or train, for lack of others."""
+    queries = final.filter((given["split"] == DEV).fill_null(False)).unique("query")["split"]
+    counts = {NO_TEST: int((queries == TEST).sum()), NO_TRAINING: int((queries == TRAIN).sum())}
+    return counted({what: (count, "") for what, count in counts.items()})

@@ -17,7 +17,9 @@ from pyrite.ranking.checkpoint import from_bytes
 from pyrite.ranking.collections.cache import open_collection
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.pairs import Pairs
+from pyrite.ranking.encoding import Encoder
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.splits import split_queries
 from tests.made_up import write_beir
 from tests.ranking.trained import equal
 
@@ -216,10 +218,16 @@ def test_queries_without_a_relevant_document_are_counted_by_split(tmp_path):
     none |= set([name for name in split if split[name] == "train"][:2])
     grade = pl.when(pl.col("query").is_in(list(none))).then(0).otherwise(pl.col("grade")).alias("grade")
     collection = collection.changed(judgements=collection.judgements.with_columns(grade))
-    said = "; queries without a relevant document: 2 of train (not trained on), 1 of test (counts as 0)"
+    said = "; queries without a relevant document: 2 of train (not trained on), 1 of test (not measured)"
     assert sentence(collection, {"folds": 5}).endswith(said)
+    encoded, _ = Encoder().encode(collection)
+    split = split_queries(collection, encoded, 5, dict.fromkeys(("train", "dev", "test")))[0]
+    assert [len(split.train), len(split.dev), len(split.test)] == [30, 4, 3]
+    graded = sentence(collection, {"folds": 5, "encoding": {"relevant_from": 2}})
+    assert ": 0 relevant pairs, 40 queries" in graded
+    assert graded.endswith("document: 32 of train (not trained on), 4 of dev and 4 of test (not measured)")
     whole = collection.changed(queries=collection.queries.with_columns(split=pl.lit(None, pl.String)))
-    assert "document: 3 (not trained on; in a test they count as 0)" in sentence(whole, {"folds": 5})
+    assert "document: 3 (neither trained on nor measured)" in sentence(whole, {"folds": 5})
 
 
 def test_pairs_are_relevant_from_the_grade_of_the_run(tmp_path):

@@ -11,6 +11,7 @@ import pytest
 import pyrite
 from pyrite.ranking.collections.cache import open_collection
 from pyrite.ranking.collections.mix import Mix
+from pyrite.ranking.collections.pairs import Pairs
 from pyrite.ranking.errors import BadInput
 
 
@@ -65,6 +66,35 @@ def test_queries_are_drawn_in_proportion_to_the_shares(shares, ratio, files, tmp
     assert "90" in collection.facts["queries of each collection that train"]
 
 
+def split_pairs(folder: Path, **counts: int) -> str:
+    """Write a folder of pairs with a file per split."""
+    folder.mkdir()
+    for split, count in counts.items():
+        Path(pairs(folder, f"{folder.name}_{split}", count)).rename(folder / f"{split}.jsonl")
+    return str(folder)
+
+
+def test_each_collection_has_the_splits_that_it_has_alone(tmp_path):
+    hidden, usual = split_pairs(tmp_path / "marco", train=20, dev=6), split_pairs(tmp_path / "quora", train=30, test=5)
+    trained, untrained = split_pairs(tmp_path / "nq", train=40), split_pairs(tmp_path / "fever", dev=20, test=3)
+    collection = opened(tmp_path, hidden, usual, trained, untrained)
+    owners = collection.queries.with_columns(owner=pl.col("id").str.split("/").list.first())
+    counts = {tuple(row[:2]): row[2] for row in owners.group_by("owner", "split").len().iter_rows()}
+    assert {owner: counts[owner, "test"] for owner in ("marco", "quora", "nq", "fever")} == {
+        "marco": 6, "quora": 5, "nq": 4, "fever": 3}  # fmt: skip
+    assert [counts[owner, "dev"] for owner in ("marco", "quora", "fever")] == [2, 3, 2]
+    assert collection.facts["queries of dev that are the test for lack of others (marco)"] == "6"
+    assert collection.facts["queries of dev that train for lack of others (fever)"] == "20"
+    alone = open_collection(Pairs(path=hidden), tmp_path / "cache").queries
+    mixed = dict(owners.filter(owner="marco").select(pl.col("id").str.strip_prefix("marco/"), "split").iter_rows())
+    assert dict(alone.select("id", "split").iter_rows()) == mixed
+
+
+def test_a_collection_that_only_tests_is_refused(files, tmp_path):
+    with pytest.raises(BadInput, match="nano has no training queries; give it to evaluate= instead"):
+        opened(tmp_path, files[0], split_pairs(tmp_path / "nano", test=9))
+
+
 def test_the_seed_draws_and_the_same_seed_draws_the_same(files, tmp_path):
     entries = [{"path": files[0], "share": 1}, {"path": files[1], "share": 1}]
     same = [opened(tmp_path / name, *entries).fingerprint for name in ("one", "two")]
@@ -86,11 +116,20 @@ def test_a_prompt_for_a_collection_and_per_row(tmp_path):
     [
         (["birds"], "mixes fewer than two"),
         ([{"path": "birds", "weight": 2}, "stones"], "an entry has no weight; choose of path, share, prompt, name, or"),
+        (
+            [{"path": "birds", "qrels_repeated": "stop"}, "stones"],
+            "an entry has no qrels_repeated; set it on the mixture",
+        ),
+        ([{"path": "birds", "self": "keep"}, "stones"], "an entry has no self; set it on the mixture, for all"),
         ([{"path": "birds", "prompt": 3}, "stones"], "the prompt of .* is 3, and no text; put it in quotes"),
         ([{"path": "birds", "relevant_from": "high"}, "stones"], "an option of .* is 'high'; input should be a"),
         ([{"path": "birds", "share": 0}, "stones"], "the share of .* is 0; give a number above 0"),
         ([{"path": "birds", "share": float("inf")}, "stones"], "the share of .* is inf; give a number above 0"),
         ([{"path": "birds", "share": True}, "stones"], "the share of .* is True; give a number above 0"),
+        (
+            [{"path": "birds", "name": "nano/nq"}, "stones"],
+            "a collection is called nano/nq, with a slash; give it another",
+        ),
         (["birds", "birds"], "two collections are called birds; give one another name"),
         ([{"share": 1}, "stones"], "an entry has no path"),
     ],
