@@ -47,6 +47,7 @@ from pyrite.torch.trainer_batches import (
     check_loader,
     check_loss,
     check_trainer,
+    compares_within_batch,
     resumed_folder,
     with_negative_columns,
 )
@@ -289,7 +290,8 @@ class Negatives(IterableDataset[ServedBatch]):
             if self._encoder is None and self._reads_versions(self._trainer_sampler):
                 self._encoder = encoder_of(trainer.model, None)
             self._use_prompts(getattr(inner, "prompts", None), getattr(inner, "router_mapping", None))
-            negatives = self._batch_negatives(folder / "index", loader_counts(trainer.args))
+            within = self._form == "tuples" and compares_within_batch(getattr(trainer, "loss", None))
+            negatives = self._batch_negatives(folder / "index", loader_counts(trainer.args), within)
             with_negative_columns(inner, self.columns[2:])
             wrapped = CollatorWithNegatives(inner, negatives)
             trainer.get_train_dataloader = _with_collator(trainer, wrapped)
@@ -403,7 +405,7 @@ class Negatives(IterableDataset[ServedBatch]):
             self._index.start(negatives.service)
         return negatives
 
-    def _batch_negatives(self, folder: Path, loader: LoaderCounts) -> BatchNegatives:
+    def _batch_negatives(self, folder: Path, loader: LoaderCounts, within_batch: bool = False) -> BatchNegatives:
         """Return the negatives of a trainer's batches, with an index in a folder if they read one."""
         sampler = self._trainer_sampler
         training = self._training()
@@ -411,7 +413,7 @@ class Negatives(IterableDataset[ServedBatch]):
         if self._encoder is not None and self._reads_versions(sampler):
             self._index = self._new_index(sampler, training)
             training.service = self._index.service(folder, loader)
-        draws = PairDraws(sampler, training, self._config["seed"])
+        draws = PairDraws(sampler, training, self._config["seed"], within_batch)
         pairs = TextPairs(self.dataset["query"], self.dataset["positive"])
         return BatchNegatives(pairs, draws, training.service, self._form)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pyrite.ranking.batch import Batch
 from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.ranked_lists import rectangle
 from pyrite.sampling.filtered import FilteredFunction
 from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.relevant_pairs import RelevantPairs
@@ -53,14 +54,18 @@ class PairsDrawn:
 class PairDraws:
     """Draws the same negatives for a pair of one version and epoch, whatever process or batch asks for them.
 
-    The exception are documents that are a positive of the batch: they are replaced.
+    The exception are documents that are a positive of the batch, and those that are relevant for one of its queries if
+    these see each other's negatives: they are replaced.
+
+    Args:
+        within_batch: whether the loss compares each query with the negatives of all rows of its batch.
 
     Raises:
         BadInput: if a part learns from the steps of a training.
     """
 
-    def __init__(self, sampler: Sampler, training: ExternalTraining, seed: int) -> None:
-        self.sampler, self.training, self.seed = sampler, training, seed
+    def __init__(self, sampler: Sampler, training: ExternalTraining, seed: int, within_batch: bool = False) -> None:
+        self.sampler, self.training, self.seed, self.within_batch = sampler, training, seed, within_batch
         parts = [*sampler.functions.values(), sampler.policy, sampler.selector, *sampler.selectors.values()]
         for part in parts:
             learner = _learns(part)
@@ -69,7 +74,7 @@ class PairDraws:
         what = "each= gives some queries more negatives than others, and a trainer's rows have one number"
         refuse(sampler.policy.each is not None, what, "policy.each", "leave it out")
         self.start()
-        self._relevant = RelevantPairs(training.encoded)
+        self._relevant, self._judged = RelevantPairs(training.encoded), training.encoded.judgements.relevant()
         self._random = Random()
         self._random.prepare(training.encoded, None)
         self._empty = self._empty_documents()
@@ -89,7 +94,7 @@ class PairDraws:
             return PairsDrawn(np.zeros((len(batch), 0), np.int32), np.zeros((len(batch), 0), np.int64))
         of_batch = np.random.default_rng([self.seed, epoch, *np.asarray(pairs).tolist()])
         assigned = sampler.policy.assign(batch, sampler.count, training, of_batch)  # type: ignore[arg-type]
-        together = np.concatenate([np.unique(batch.positives), self._empty]).astype(np.int32)[None]
+        together = self._barred(batch)
         negatives, functions = np.full((2, len(batch), sampler.count), -1, np.int64)
         for row, pair in enumerate(np.asarray(pairs).tolist()):
             rng, one = np.random.default_rng([self.seed, pair, version + 1, epoch]), batch.take(np.array([row]))
@@ -101,6 +106,14 @@ class PairDraws:
             if not present.all():
                 negatives[row, ~present] = self._at_random(one, negatives[row, present], together, rng)
         return PairsDrawn(negatives.astype(np.int32), functions)
+
+    def _barred(self, batch: Batch) -> NDArray[np.int32]:
+        """Return the documents that are no negatives of any query of a batch, [1, t]."""
+        barred = [batch.positives]
+        if self.within_batch:  # a query may have relevant documents that are no positive of this batch
+            barred.append(rectangle(self._judged.documents, self._judged.offsets, np.unique(batch.queries), -1).ravel())
+        documents = np.unique(np.concatenate(barred))
+        return np.concatenate([documents[documents >= 0], self._empty]).astype(np.int32)[None]
 
     def _at_random(
         self, one: Batch, taken: NDArray[np.integer], barred: NDArray[np.int32], rng: np.random.Generator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ FORMS = {"tuples": tuples, "labelled_pairs": labelled_pairs, "lists": lists}
 """The rows that losses read, by name."""
 WITHIN_BATCH = ("MultipleNegatives", "GIST", "Batch")
 """Words in the names of sentence-transformers' losses that compare the documents of a batch."""
+LIBRARY = "sentence_transformers."
 CALLBACK = "pyrite.torch.trainer_callback"
 """The module of the callback that `attach` adds."""
 
@@ -164,14 +165,32 @@ def check_loader(trainer: Any) -> None:
     refuse(moving, what, "eval_dataset", "evaluate with negatives.evaluator(), or with rows that are fixed")
 
 
+def compares_within_batch(losses: Any) -> bool:
+    """Return whether a loss compares the documents of a batch; one that is not of sentence-transformers may."""
+    return any(names is None or _named(names, WITHIN_BATCH) for names in map(_names, _each(losses)))
+
+
 def check_loss(losses: Any) -> None:
     """Refuse losses of sentence-transformers that compare no documents of the batch, for in-batch negatives."""
-    for loss in losses.values() if isinstance(losses, Mapping) else [losses]:
-        names = [type(part).__name__ for part in loss.modules()] if isinstance(loss, nn.Module) else []
-        known = type(loss).__module__.startswith("sentence_transformers.")
-        if known and not any(word in name for word in WITHIN_BATCH for name in names):
+    for loss in _each(losses):
+        if not compares_within_batch(loss):
             what = f"{type(loss).__name__} compares no documents of the batch, so that InBatch() adds nothing"
             raise BadInput(what, "loss", "leave InBatch() out, or choose MultipleNegativesRankingLoss")
+
+
+def _each(losses: Any) -> list[Any]:
+    return list(losses.values()) if isinstance(losses, Mapping) else [losses]
+
+
+def _names(loss: Any) -> list[str] | None:
+    """Return the names of a loss and of the losses within it; None if it is not of sentence-transformers."""
+    if not isinstance(loss, nn.Module) or not type(loss).__module__.startswith(LIBRARY):
+        return None
+    return [type(part).__name__ for part in loss.modules() if type(part).__module__.startswith(LIBRARY)]
+
+
+def _named(names: Sequence[str], words: Iterable[str]) -> bool:
+    return any(word in name for word in words for name in names)
 
 
 def _zero3(trainer: Any) -> bool:

@@ -232,6 +232,26 @@ def test_positives_of_the_batch_and_texts_of_the_positive_are_never_served(bert,
     assert "drawn at random" in str(negatives.report())
 
 
+@pytest.mark.parametrize(("loss", "barred"), [("MultipleNegativesRankingLoss", True), ("TripletLoss", False)])
+def test_a_query_sees_no_other_positive_of_its_own_in_a_neighbours_row(bert, tmp_path, loss, barred):
+    data = [{"query": f"w{number}", "positive": f"w{number} w{number % 12 + 1} w{100 + number + 12 * place}"}
+            for number in range(12) for place in range(4)]  # fmt: skip
+    negatives = Negatives(data, BM25(3, pick=Top()))
+    trainer = trainer_of(bert, tmp_path, negatives)
+    trainer.loss = _loss(loss)(trainer.model)
+    negatives.attach(trainer)
+    relevant = {(row["query"], row["positive"]) for row in data}
+    seen = [
+        (row["query"], text) in relevant
+        for batch in batches_of(negatives, trainer)
+        for row in batch
+        for shown in batch
+        for column, text in shown.items()
+        if column.startswith("negative_")
+    ]
+    assert any(seen) != barred
+
+
 @pytest.mark.parametrize("prompts", [{}, {"query": "w7 w9 ", "positive": "w3 "}])
 def test_lists_are_those_of_mine_hard_negatives(bert, tmp_path, prompts):
     from sentence_transformers.util import mine_hard_negatives
