@@ -10,6 +10,7 @@ from typing import Any
 from pyrite.cluster.config.build import locate
 from pyrite.cluster.config.groups import option
 from pyrite.ranking.hub import default_cache
+from pyrite.ranking.whole_file import keep_folder
 
 
 def as_ranker(thing: Any) -> Any:
@@ -41,7 +42,7 @@ def of_model(model: Any) -> Any:
             content.update(f"{file.relative_to(written)}\n".encode() + file.read_bytes())
         folder = models / content.hexdigest()[:16]
         if not folder.exists():
-            written.rename(folder)
+            keep_folder(written, folder)
     chosen = ranker_overrides(str(folder))[0].partition("=")[2]
     kind: Any = locate(option("ranker", chosen)["_target_"])
     return kind(checkpoint=str(folder))

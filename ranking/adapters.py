@@ -20,10 +20,13 @@ from pyrite.ranking.hub import default_cache, prepare_hub
 from pyrite.ranking.lazy import huggingface_hub, peft, safetensors, torch, transformers
 from pyrite.ranking.quiet import unseeded
 from pyrite.ranking.rankers.sentence_library import library
+from pyrite.ranking.whole_file import keep_folder
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 TASKS = {"SEQ_CLS": "AutoModelForSequenceClassification", "CAUSAL_LM": "AutoModelForCausalLM"}
 """The class of the base model by the task that an adapter was trained for; AutoModel for others."""
+TEXTS = (".json", ".txt", ".model", ".jinja")
+"""Endings of files that describe a model, its tokenizer and what follows the transformer."""
 _log = logging.getLogger(__name__)
 
 
@@ -35,7 +38,7 @@ def is_adapter(folder: Path) -> bool:
 def merged_adapter(folder: Path) -> Path:
     """Return the folder of the whole model of an adapter: its base model with the adapter's products added in.
 
-    It is kept in the cache's folder, under the digest of the adapter and its base's weights.
+    It is kept in the cache's folder, under the digest of the adapter and its base model.
 
     Raises:
         BadInput: if peft is not installed, the base model is not here, or the adapter is no safetensors file.
@@ -48,12 +51,12 @@ def _merged(folder: Path, changed: tuple[int, ...]) -> Path:
     config = _config_of(folder)
     base = _base_of(folder, config)
     content = hashlib.sha256(str(base).encode())
-    for file in sorted(
-        file for file in folder.rglob("*") if file.is_file() and file.suffix in (".json", ".safetensors")
-    ):
-        content.update(f"{file.relative_to(folder)}\n".encode() + file.read_bytes())
-    for file in sorted(base.glob("*.safetensors")):
-        content.update(f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}\n".encode())
+    for root, endings in ((folder, (".safetensors", *TEXTS)), (base, TEXTS)):
+        for file in _files(root, endings):
+            content.update(f"{file.relative_to(root)}\n".encode() + file.read_bytes())
+    for file in _files(base, (".safetensors",)):  # too large to be read each time
+        stat = file.stat()
+        content.update(f"{file.relative_to(base)} {stat.st_size} {stat.st_mtime_ns}\n".encode())
     models = default_cache() / "models"
     whole = models / content.hexdigest()[:16]
     if not whole.exists():
@@ -63,9 +66,14 @@ def _merged(folder: Path, changed: tuple[int, ...]) -> Path:
             (copied / CONFIG).write_text(json.dumps(config | {"base_model_name_or_path": str(base)}))
             with _one_line(folder):
                 _write_whole(copied, base, config, Path(unfinished) / "model")
-            (Path(unfinished) / "model").rename(whole)
+            keep_folder(Path(unfinished) / "model", whole)
     _log.warning("%s: the adapter is merged into its base model, %s", folder, base)
     return whole
+
+
+def _files(folder: Path, endings: tuple[str, ...]) -> list[Path]:
+    """Return the files within a folder that have one of some endings."""
+    return sorted(file for file in folder.rglob("*") if file.suffix in endings and file.is_file())
 
 
 def _config_of(folder: Path) -> dict[str, Any]:

@@ -13,6 +13,11 @@ from typing import Any
 
 from pyrite.ranking.errors import BadInput
 
+NO_TOKENS = frozenset(
+    (".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx", ".npz", ".npy", ".gguf", ".ot", ".md")
+)
+"""Endings of the files of a checkpoint that say nothing of its tokens."""
+
 
 def digest(content: Any) -> str:
     """Return 16 hex digits that identify a JSON value."""
@@ -36,6 +41,15 @@ def _content(path: str, size: int, changed: int) -> str:
     """Read a file once per process, unless it changes."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+
+
+def texts_read_by(folder: Path) -> list[list[str]]:
+    """Return the name and a digest of each file of a checkpoint's folder that may decide its tokens.
+
+    Vocabularies have many forms (merges.txt, vocab.json, spiece.model), so these are all but weights and READMEs.
+    """
+    files = (file for file in folder.glob("[!.]*") if file.is_file() and file.suffix not in NO_TOKENS)
+    return [[file.name, *contents([file])] for file in sorted(files)]
 
 
 def files_of(node: dict[str, Any]) -> list[str]:

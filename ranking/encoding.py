@@ -60,10 +60,17 @@ class Judgements:
         return Judgements(kept[self.offsets], self.documents[keep], self.grades[keep], self.relevant_from)
 
     def with_relevant(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> Judgements:
-        """Return these judgements, and the pairs [n] that have none as relevant, with the lowest relevant grade."""
-        rows, columns = np.concatenate([self.rows(), queries]), np.concatenate([self.documents, documents])
-        grades = np.concatenate([self.grades, np.full(len(queries), self.relevant_from, np.int32)])
-        pairs, first = np.unique(np.stack([rows, columns]), axis=1, return_index=True)  # those of today come first
+        """Return these judgements, and the pairs [n] that have none as relevant, with the lowest relevant grade.
+
+        A grade of −1 (in TREC's pool, not judged) is none.
+        """
+        pooled, today = self.grades == -1, self.rows()
+        lowest = np.full(len(queries), self.relevant_from, np.int32)
+        # The first of a pair counts: a judgement, then what is added.
+        rows = np.concatenate([today[~pooled], queries, today[pooled]])
+        columns = np.concatenate([self.documents[~pooled], documents, self.documents[pooled]])
+        grades = np.concatenate([self.grades[~pooled], lowest, self.grades[pooled]])
+        pairs, first = np.unique(np.stack([rows, columns]), axis=1, return_index=True)
         offsets = np.searchsorted(pairs[0], np.arange(len(self.offsets)))
         return Judgements(offsets, pairs[1].astype(np.int32), grades[first], self.relevant_from)
 

@@ -44,9 +44,7 @@ class TextFrame:
     def between(cls, tokenizer: Any, parts: tuple[str, str, str, str], strip: bool) -> TextFrame:
         """Return the frame of a text between `left, before, after, right`, with its counts."""
         left, before, after, right = parts
-        encoded = tokenizer.backend_tokenizer.encode(
-            "".join([left, before, "a", after, right]), add_special_tokens=False
-        )
+        encoded = encode_whole(tokenizer, "".join([left, before, "a", after, right]))
         start, text, end = len(left), len(left + before), len(left + before) + 1 + len(after)
         skip = sum(stop <= start for _, stop in encoded.offsets)
         drop = sum(begin >= end for begin, _ in encoded.offsets)
@@ -82,6 +80,14 @@ class TextFrame:
     def reach(self, limit: int) -> int:
         """Return the number of subwords to read of a text and what is around it; as many only if the text is cut."""
         return self.skip + limit + self.drop + 1 if self.drop else self.skip + limit
+
+
+def encode_whole(tokenizer: Any, text: str) -> Any:
+    """Return a text's subwords and their places by a fast tokenizer, whose file may ask for padding and truncation."""
+    inner = tokenizer.backend_tokenizer
+    inner.no_padding()
+    inner.no_truncation()
+    return inner.encode(text, add_special_tokens=False)
 
 
 def count_subwords(tokenizer: Any, prompt: str) -> int:

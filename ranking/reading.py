@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,6 +11,7 @@ from typing import Any, Literal
 import polars as pl
 
 from pyrite.ranking.bounds import checked
+from pyrite.ranking.digest import digest, texts_read_by
 from pyrite.ranking.errors import refuse
 
 CHUNK = 50_000
@@ -54,11 +54,8 @@ class Reading:
         """The options by which results differ; empty for the defaults."""
         if self == Reading():
             return ""
-        folder = Path(self.subwords or "").expanduser() / "tokenizer.json"
-        content = (
-            hashlib.sha256(folder.read_bytes()).hexdigest() if self.subwords and folder.is_file() else self.subwords
-        )
-        return f"{self.tokenizer} {self.language} {content}"
+        files = texts_read_by(Path(self.subwords).expanduser()) if self.subwords else []
+        return f"{self.tokenizer} {self.language} {digest(files) if files else self.subwords}"
 
     def words(self, texts: pl.Series) -> pl.Series:
         """Return a list of lowercase words per text, in Unicode's composed form."""

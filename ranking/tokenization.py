@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -14,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.digest import texts_read_by
 from pyrite.ranking.frames import TextFrame, count_subwords
 from pyrite.ranking.hub_tokenizers import local_root, read_tokenizer, refused
 from pyrite.ranking.text_pieces import Encode
@@ -23,8 +23,6 @@ __all__ = ["Prompts", "Subwords", "Tokenization", "Tokens", "count_subwords", "r
 
 CHUNK = 100
 """Texts that a tokenizer receives at once: it holds ten times their size until it has read all of them."""
-LIBRARY_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "config.json")
-"""The files of a checkpoint's folder that decide its tokens."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +99,7 @@ class Subwords(Tokenization):
         self.prompts, self.room, self.frames = prompts or Prompts(), room, frames
 
     def key(self) -> list[Any]:
-        folder = Path(local_root(self.checkpoint))
-        files = filter(Path.is_file, map(folder.joinpath, LIBRARY_FILES))
-        contents = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+        contents = texts_read_by(Path(local_root(self.checkpoint)))
         prompts: list[Any] = [vars(self.prompts)] if self.prompts != Prompts() else []
         prompts += [[asdict(frame) for frame in self.frames]] if self.frames else []
         return ["subwords and one", contents or self.checkpoint, self.max_query, self.max_document, *prompts]

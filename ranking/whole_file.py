@@ -51,6 +51,15 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     sync(final.parent)
 
 
+def keep_folder(made: Path, place: Path) -> None:
+    """Rename a whole folder to its place in a cache, unless another process has made the same at the same time."""
+    try:
+        made.rename(place)
+    except OSError:
+        if not place.is_dir():
+            raise
+
+
 def sync(path: str | os.PathLike[str]) -> None:
     """Have the disk keep a file's content, or the names in a folder."""
     descriptor = os.open(path, os.O_RDONLY)

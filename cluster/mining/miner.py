@@ -351,6 +351,7 @@ def promoted(
     rows = np.repeat(firsts, counts) + np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     changed = judgements.with_relevant(rows, np.repeat(documents, counts))
     new = np.unique(np.stack([firsts, documents]), axis=1)
+    # A grade of −1 is in TREC's pool and not judged.
     unjudged = judgements.lookup(new[0], new[1][:, None], unjudged=-1)[:, 0] == -1
     more = new[:, unjudged]
     positives = np.concatenate([examples.positives, more[1].astype(np.int32)])

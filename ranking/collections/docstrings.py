@@ -19,6 +19,7 @@ import itertools
 import json
 import marshal
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -99,7 +100,9 @@ def _extracted(share: Iterable[tuple[int, str, str, bool, bool]]) -> Iterator[Do
         if b'"""' not in source and b"'''" not in source:
             continue
         if functions:
-            yield from _functions(number, _tree(source), module, source.decode("utf-8", "replace").splitlines())
+            # Line breaks as Python counts them: `splitlines` also breaks at form feeds, U+2028 and others.
+            lines = re.split(r"\r\n|\r|\n", source.decode("utf-8", "replace"))
+            yield from _functions(number, _tree(source), module, lines)
             continue
         code = (_cached_bytecode(path) if bytecode else None) or _compiled(source)
         found = _of_code(code, module, "module")

@@ -93,7 +93,7 @@ class Faults:
             file: the file that has the rows. None if they have a column `file`.
             more: returns the rest of that, for the first row that is wrong. It is called only if strict.
         """
-        good = rows.select(condition).to_series()
+        good = rows.select(condition).to_series().fill_null(False)  # of a null nothing is known to be right
         if good.all():
             return rows  # a filter would copy them
         first = rows.row(int(good.arg_min() or 0), named=True)

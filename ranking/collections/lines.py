@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import csv
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,6 +23,7 @@ from pyrite.ranking.errors import BadInput, refuse
 BLANK = r"[ \t\x0B\x0C]"
 QUOTED = (",", ";")
 """Separators of tables whose fields may be in quotes."""
+QUOTE = "write a quote within a cell twice, or set strict=false to skip and count these lines"
 ROWS = 50_000
 """Rows of a table with quotes that are read at once."""
 BLOCK = 8 << 20  # bytes read at once; a block costs a few times that while it is taken apart
@@ -157,18 +159,35 @@ def _quoted_fields(
     """
     texts = (line for _, text in blocks(path, faults, encoding) for line in text.removesuffix("\n").split("\n"))
     kept = ("" if comments and line.lstrip().startswith("#") else line for line in texts)
-    reader = csv.reader((f"{line}\n" for line in kept), delimiter=separator, skipinitialspace=True)
+    csv.field_size_limit(sys.maxsize)  # a stray quote is named below, however much follows it
+    reader = csv.reader((f"{line}\n" for line in kept), delimiter=separator, skipinitialspace=True, strict=True)
     schema: dict[str, pl.DataType] = {**dict.fromkeys(names, pl.String()), "line": pl.Int64()}
-    return frames(_numbered(reader, len(names)), schema, ROWS)
+    return frames(_numbered(reader, len(names), path, faults), schema, ROWS)
 
 
-def _numbered(reader: Any, width: int) -> Iterator[tuple[str | int | None, ...]]:
-    """Yield the rows of a reader that are not empty, each with its first line."""
-    line = 1
-    for fields in reader:
-        if any(fields):
+def _numbered(reader: Any, width: int, path: str | Path, faults: Faults) -> Iterator[tuple[str | int | None, ...]]:
+    """Yield the rows of a reader that are not empty, each with its first line.
+
+    The lines that a stray quote makes one row are reported as so many faults.
+    """
+    line, fields = 1, []
+    while fields is not None:
+        try:
+            fields = next(reader, None)
+        except csv.Error as error:
+            swallowed, fields = reader.line_num - line + 1, []
+            faults.report("broken line", _of_quote(error, reader.line_num, swallowed), path, line,
+                          remedy=QUOTE, times=swallowed)  # fmt: skip
+        if fields and any(fields):
             yield *(fields if len(fields) == width else [None] * width), line
         line = reader.line_num + 1
+
+
+def _of_quote(error: csv.Error, last: int, lines: int) -> str:
+    """Return what is wrong with a row of a table with quotes that goes on to the line `last`."""
+    if "unexpected end of data" in str(error):
+        return "a quote that begins here is never closed"
+    return f"a quote that begins here goes on to line {last:,}" if lines > 1 else f"not CSV ({error})"
 
 
 def _whole_lines(path: str | Path, within: tuple[int, int] | None, encoding: str) -> Iterator[bytes]:

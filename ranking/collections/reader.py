@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -232,12 +233,17 @@ def counted(counts: Mapping[str, tuple[int, str]]) -> dict[str, str]:
 
 
 def stamps(files: Iterable[Path]) -> dict[str, str]:
-    """Return the state of files, which shows a change: path, size in bytes and time of change in nanoseconds."""
+    """Return the state of files, which shows a change: path, size in bytes and time of change in nanoseconds.
+
+    A file is named as it was found, since a link's name may say the split; the file that a link leads to is added.
+    """
     state = {}
     for file in files:
         try:
             status = file.stat()
         except FileNotFoundError:
             raise BadInput("no such file", file, similar_path(file)) from None
-        state[str(file.resolve())] = f"{status.st_size} bytes, changed at {status.st_mtime_ns}"
+        path, target = os.path.abspath(file), str(file.resolve())
+        of_link = "" if target == path else f", a link to {target}"
+        state[path] = f"{status.st_size} bytes, changed at {status.st_mtime_ns}{of_link}"
     return state

@@ -90,7 +90,8 @@ class Origin(Part):
         """Return the candidates of `queries` (ascending) without the queries themselves, and without duplicates.
 
         A query that is a document of the collection does not find itself (`collection.self=drop`). With
-        `collection.duplicates=merge` documents with the same text are one candidate, the relevant one if there is one.
+        `collection.duplicates=merge` documents with the same text are one candidate, the relevant one if there is one;
+        an origin that is no list ranks every document, and so does BM25 over it.
         """
         encoded = sources.encoded
         if encoded.itself is None and not (encoded.merges and encoded.content is not None):
@@ -108,15 +109,19 @@ class Origin(Part):
 def without_repeats(candidates: Candidates, encoded: EncodedCollection, depth: int | None) -> Candidates:
     """Return candidates without the queries themselves and, if the collection merges duplicates, each text once.
 
+    A ranker ranks all documents if there are no lists, copies too, so that its first stage keeps them as well.
+
     Args:
         candidates: the candidates, deeper than needed.
         depth: the number of candidates that are kept; None keeps all.
     """
 
+    merges = encoded.merges and candidates.documents is not None
+
     def cut(lists: RankedLists, depth: int | None) -> RankedLists:
         documents = lists.documents
         out = itself_among(encoded, candidates.queries, documents)
-        if encoded.merges and encoded.content is not None:
+        if merges and encoded.content is not None:
             contents = np.where(out, -1, encoded.contents(documents))
             # A relevant document represents its text.
             relevant = encoded.judgements.are_relevant(candidates.queries, documents)

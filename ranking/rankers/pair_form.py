@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pyrite.ranking.errors import BadInput, refuse
-from pyrite.ranking.frames import TextFrame
+from pyrite.ranking.frames import TextFrame, encode_whole
 from pyrite.ranking.packing import Packing
 
 PROBES = ("a", "A.", "1", "?", '!"', " a ", "\n", ")", "...", ",", "-", "é", "中", "<", "a?", "a\n\n", "#", ":")
@@ -188,7 +188,7 @@ def _split(tokenizer: Any, parts: tuple[str, str, str], strip: bool) -> tuple[Pa
 
 def _subwords_of(tokenizer: Any, parts: tuple[str, str, str], probe: str) -> list[list[Subword]]:
     """Return the subwords that are within each part of a template with a text between them."""
-    encoded = tokenizer.backend_tokenizer.encode(probe.join(parts), add_special_tokens=False)
+    encoded = encode_whole(tokenizer, probe.join(parts))
     subwords = [(*span, number) for span, number in zip(encoded.offsets, encoded.ids, strict=True)]
     found, start = [], 0
     for part in parts:

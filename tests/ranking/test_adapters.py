@@ -13,6 +13,7 @@ import torch
 import transformers
 
 from pyrite.cluster.runs.trained import ranker_overrides, read_ranker
+from pyrite.ranking import adapters
 from pyrite.ranking.adapters import merged_adapter
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub_tokenizers import local_root
@@ -85,6 +86,32 @@ def test_it_is_merged_once_and_again_if_it_changes(made_up, tmp_path, caplog):
     config = json.loads((folder / "adapter_config.json").read_text())
     (folder / "adapter_config.json").write_text(json.dumps(config | {"lora_alpha": 99}))
     assert merged_adapter(folder) != first
+
+
+def test_it_is_merged_again_if_the_tokenizer_of_its_base_changes(made_up, tmp_path):
+    base = Path(shutil.copytree(made_up(), tmp_path / "base"))
+    folder = Path(adapted(str(base), tmp_path / "adapter"))
+    first = merged_adapter(folder)
+    config = json.loads((base / "tokenizer_config.json").read_text())
+    (base / "tokenizer_config.json").write_text(json.dumps(config | {"model_max_length": 17}))
+    adapters._merged.cache_clear()  # as in another process
+    assert merged_adapter(folder) != first
+
+
+def test_two_processes_may_merge_it_at_once(made_up, tmp_path, monkeypatch):
+    folder = Path(adapted(made_up(), tmp_path / "adapter"))
+    write, places = adapters._write_whole, []
+
+    def second(adapter: Path, base: Path, config: dict[str, Any], made: Path) -> None:
+        write(adapter, base, config, made)
+        if not places:  # the other process is done meanwhile
+            places.append("this one writes")
+            adapters._merged.cache_clear()
+            places[0] = merged_adapter(folder)
+
+    monkeypatch.setattr(adapters, "_write_whole", second)
+    assert merged_adapter(folder) == places[0]
+    assert read_ranker(str(places[0]), gpu=False)
 
 
 def test_the_base_model_may_be_next_to_it(made_up, tmp_path):

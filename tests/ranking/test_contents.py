@@ -135,6 +135,19 @@ def test_duplicates_are_merged_in_evaluation_if_asked(folder, tmp_path):
     assert {"d5", "d6"} <= {*ids(kept, RandomCandidates(20).of(kept, np.arange(3)).first_stage.documents)[2]}
 
 
+def test_bm25_keeps_the_copies_that_a_ranker_ranks_over_the_whole_collection(folder, tmp_path):
+    found = []
+    for option in ("merge", "keep"):
+        sources = sources_of(folder, tmp_path, duplicates=option)
+        evaluation = Evaluation(sources.encoded, FullCollection(4).of(sources, np.arange(3)), ["RR", "AP"])
+        lists = ids(sources, evaluation.candidates.first_stage.documents)
+        found.append((evaluation.of_bm25(), evaluation(Lengths(step=-1)), lists))
+    assert {"d5", "d6"} <= {*found[0][2][2]}
+    assert "d3" not in found[0][2][0]  # the query itself, which is left out of a ranker's ranking too
+    for merged, kept in zip(found[0][:2], found[1][:2], strict=True):
+        np.testing.assert_equal(merged, kept)
+
+
 def test_collections_without_repeats_cost_nothing(encoded_of):
     encoded: EncodedCollection = encoded_of([[1], [2]], [[1]], {0: {0: 1}})
     documents = np.array([[0, 1, -1]])

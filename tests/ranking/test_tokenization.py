@@ -76,6 +76,21 @@ def test_the_key_is_what_the_tokens_depend_on(small_bert, tmp_path):
     assert Subwords(str(copied), 8, 16).key() != key
 
 
+@pytest.mark.parametrize("name", ["merges.txt", "vocab.json", "spiece.model", "added_tokens.json"])
+def test_a_vocabulary_of_any_form_changes_the_keys(name, tmp_path):
+    folder, keys = tmp_path / "checkpoint", []
+    folder.mkdir()
+    (folder / "tokenizer_config.json").write_text("{}")
+    for content in ("a b", "b c"):
+        (folder / name).write_text(content)
+        keys.append((Subwords(str(folder), 8, 16).key(), reading.Reading("subwords", subwords=str(folder)).key))
+    assert keys[0][0] != keys[1][0]
+    assert keys[0][1] != keys[1][1]
+    (folder / "model.safetensors").write_text("weights")
+    (folder / "README.md").write_text("a card")
+    assert Subwords(str(folder), 8, 16).key() == keys[1][0]
+
+
 def test_prompts_stand_before_texts_and_do_not_shorten_them(tiny, made_up):
     plain = Subwords(made_up(), 3, 4)
     prompted = Subwords(made_up(), 3, 4, Prompts(query="hard mineral "))

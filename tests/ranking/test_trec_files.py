@@ -257,3 +257,24 @@ def test_queries_of_a_run_that_the_collection_lacks_are_counted(tiny, tmp_path, 
     caplog.clear()
     lists_of_run([write(tmp_path / "run", [("q1", "d1", 2)])], tiny, None)
     assert not caplog.text
+
+
+@pytest.mark.parametrize(
+    ("quoted", "more", "read", "says"),
+    [
+        ('1,0,"d1,1', 1999, 0, "csv:2: broken line: a quote that begins here is never closed; write a quote within"),
+        ('1,0,"d1,1', 19_999, 0, "csv:2: broken line: a quote that begins here is never closed"),  # above 128 KiB
+        ('1,0,"d1,1\n2,0,"d2",1', 9, 9, "csv:2: broken line: a quote that begins here goes on to line 3"),
+        ('1,0,"d"1,1', 9, 9, r"csv:2: broken line: not CSV \("),
+        ('1,0,"d, 1",1', 9, 10, None),
+    ],
+)
+def test_a_stray_quote_is_named_and_its_lines_are_counted(quoted, more, read, says, tmp_path):
+    path, rows = tmp_path / "qrels.csv", [f"9,0,d{number},1" for number in range(more)]
+    path.write_text("\n".join(["5,0,d5,1", quoted, *rows]) + "\n")
+    faults = Faults(strict=False)
+    assert len(read_qrels(path, faults=faults)) == read + 1
+    assert faults.skipped == ({"broken line": 1 + quoted.count("\n") + more - read} if says else {})
+    if says:
+        with pytest.raises(BadInput, match=says):
+            read_qrels(path)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pyrite.ranking.whole_file import replace_file
+from pyrite.ranking.whole_file import keep_folder, replace_file
 
 
 def test_a_file_is_replaced_when_the_block_ends(tmp_path):
@@ -33,3 +33,13 @@ def _interrupted(file: Path) -> None:
     with replace_file(file) as temporary:
         temporary.write_text("half")
         raise ValueError("half")
+
+
+def test_a_folder_that_another_process_has_made_stays(tmp_path):
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+        keep_folder(tmp_path / name, tmp_path / "kept")
+    assert (tmp_path / "kept" / "file").read_text() == "first"
+    with pytest.raises(FileNotFoundError):
+        keep_folder(tmp_path / "none", tmp_path / "elsewhere")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -437,6 +438,10 @@ def test_promoted_pairs_by_hand():
     assert [changed.of(row)[0].tolist() for row in range(3)] == [[1, 4, 5], [1, 4, 5], [2, 4]]
     assert [changed.of(row)[1].tolist() for row in range(3)] == [[1, 1, 0], [1, 1, 0], [2, 1]]
     assert list(zip(more.queries.tolist(), more.positives.tolist(), strict=True))[3:] == [(0, 4), (2, 4)]
+    pooled = replace(judgements, grades=np.array([1, -1, 1, 0, 2], np.int32))  # −1 is no judgement
+    changed, more = promoted(pooled, examples, np.array([7, 7, 9]), [dropped])
+    assert [changed.of(row)[1].tolist() for row in range(3)] == [[1, 1, 1], [1, 1, 0], [2, 1]]
+    assert list(zip(more.queries.tolist(), more.positives.tolist(), strict=True))[3:] == [(0, 4), (0, 5), (2, 4)]
     same, none = promoted(judgements, examples, np.array([7, 7, 9]), [GuardedDocuments.joined([])])
     assert same.documents.tolist() == judgements.documents.tolist()
     assert len(none) == 3

@@ -18,6 +18,7 @@ from pyrite.ranking.collections import build
 from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.cache import open_collection
 from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.pairs import Pairs
 from pyrite.ranking.collections.reader import DOCUMENTS, frames
 from pyrite.ranking.errors import BadInput
 
@@ -202,3 +203,19 @@ def test_options_may_come_from_hydra(write_beir, cache):
     assert asked == ["documents"]
     open_collection(WithOptions(folder, {"split": ["b"]}), cache)
     assert asked == ["documents", "documents"]
+
+
+def test_links_that_are_swapped_are_read_again(cache, tmp_path):
+    folder = tmp_path / "linked"
+    folder.mkdir()
+    for name in ("one", "two"):
+        rows = [{"query": f"{name} question {n}", "positive": f"{name} answer {n}"} for n in range(4)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for train, test in (("one", "two"), ("two", "one"), ("one", "one")):
+        for split, name in (("train", train), ("test", test)):
+            (folder / f"{split}.jsonl").unlink(missing_ok=True)
+            (folder / f"{split}.jsonl").symlink_to(tmp_path / f"{name}.jsonl")
+        if train != test:
+            tested = open_collection(Pairs(folder), cache).queries.filter(split="test")
+            assert tested["text"].to_list() == [f"{test} question {n}" for n in range(4)]
+    assert len(Pairs(folder).sources()) == 2  # two links to one file are two sources

@@ -121,3 +121,12 @@ def test_the_bytecode_of_a_users_folder_is_not_read(module, monkeypatch):
     monkeypatch.setattr(extraction, "_cached_bytecode", lambda path: pytest.fail("read"))
     texts = Pydocs(folders=[module.parent], document_words=1, query_words=1)._content
     assert texts is not None
+
+
+@pytest.mark.parametrize("between", ["\x0c", "# a \x0b b", "# a \x1c b", "# a \x85 b", "# a \u2028 b"])
+def test_the_code_of_a_function_is_its_own_after_any_character(between, module):
+    function = 'def {0}(number):\n    """Return the {0} of it."""\n    return number["{0}"]\n'
+    module.write_text(f"{function.format('first')}{between}\n{function.format('second')}", "utf-8")
+    found = docstrings([("module", str(module))], code=True)
+    for name, docstring in zip(("first", "second"), found, strict=True):
+        assert docstring.code == f'def {name}(number):\n    return number["{name}"]'

@@ -32,3 +32,11 @@ def test_if_not_strict_they_are_counted():
 
     assert faults.only(ROWS, PRESENT, "broken line", "no id", more=never)["id"].to_list() == ["a", "b"]
     assert faults.skipped == {"broken line": 2}
+
+
+def test_a_condition_of_which_nothing_is_known_is_not_met():
+    faults, rows = Faults(strict=False), ROWS.with_columns(id=pl.Series(["a", None, "b", None]))
+    assert faults.only(rows, PRESENT, "broken line", "no id")["id"].to_list() == ["a", "b"]
+    assert faults.skipped == {"broken line": 2}
+    with pytest.raises(BadInput, match="one:5: broken line"):
+        Faults().only(rows, PRESENT, "broken line", "no id")

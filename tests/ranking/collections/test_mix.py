@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import pyrite
+from pyrite.ranking.collections.build import ABOUT
 from pyrite.ranking.collections.cache import open_collection
 from pyrite.ranking.collections.mix import Mix
 from pyrite.ranking.collections.pairs import Pairs
@@ -178,3 +179,10 @@ def test_a_training_is_measured_on_each(files, tmp_path, monkeypatch):
     table = result.frame("data_sets")
     assert table.select("collection", "queries").unique(maintain_order=True).rows() == [("birds", 10), ("stones", 4)]
     assert table["value"].is_between(0, 1).all()
+
+
+def test_a_mixture_is_read_again_by_another_version_of_a_members_reader(files, tmp_path, monkeypatch):
+    opened(tmp_path, *files)
+    monkeypatch.setattr(Pairs, "version", Pairs.version + 1)
+    opened(tmp_path, *files)
+    assert len([*(tmp_path / "cache").rglob(ABOUT)]) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 from collections.abc import Callable
@@ -16,9 +17,11 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.frames import TextFrame
 from pyrite.ranking.part import options_of
 from pyrite.ranking.rankers.cross_encoder import CrossEncoder
 from pyrite.ranking.rankers.inputs import RankerInputs
+from pyrite.ranking.rankers.pair_form import Chat, PairForm, template_of
 from pyrite.ranking.texts import Texts
 from tests.ranking.trained import (
     assert_in_layers,
@@ -308,3 +311,19 @@ def test_a_language_model_learns_and_no_weight_is_left_untrained(options, tied, 
     training.position = 0
     first, *_, last = losses(training, 6)
     assert last < first
+
+
+def test_a_tokenizer_that_pads_and_cuts_finds_the_same_template():
+    plain, padded, forms = copy.deepcopy(words_tokenizer()), copy.deepcopy(words_tokenizer()), []
+    padded.backend_tokenizer.enable_padding(length=32)
+    padded.backend_tokenizer.enable_truncation(3)
+    for tokenizer in (plain, padded):
+        tokenizer.chat_template = template_of(tokenizer, "Judge: {query} Note: {document} Answer:")
+        forms.append(PairForm.of_chat(tokenizer, Chat(), "", False, "x"))
+    assert forms[1] == forms[0]
+
+
+def test_a_frame_does_not_count_padding():
+    parts, padded = ("Judge: ", "", "", " Note:"), copy.deepcopy(words_tokenizer())
+    padded.backend_tokenizer.enable_padding(length=32)
+    assert TextFrame.between(padded, parts, False) == TextFrame.between(words_tokenizer(), parts, False)
