@@ -21,6 +21,8 @@ from pyrite.ranking.errors import BadInput
 METHOD = ("ranker", "policy", "function", "selector")
 METHOD_KEYS = ["collection", "ranker", "method"]
 """Columns that tell methods apart, by their short names."""
+TRAINER = r"\btrainer(\.run)?="
+"""Pattern of the overrides of a run that the user's function or command trains."""
 CHECKPOINT = "ranker.checkpoint"
 ALONE = "{} alone"
 """The method of the ranking in which the candidates came."""

@@ -28,6 +28,7 @@ from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.part import config_of, options_of, path_of
 from pyrite.ranking.similar import similar
 from pyrite.remedies import class_named
+from pyrite.sampling.guard import Guard
 from pyrite.sampling.policies.fixed import Fixed
 from pyrite.sampling.suppliers import Negatives, Supplier
 
@@ -115,7 +116,13 @@ def under(group: str, thing: object, key: str) -> list[str]:
 
 def _own_options(part: object, key: str) -> list[str]:
     """Return the overrides that set the options of an object of the user's own class."""
-    return [f"{key}.{name}={written(value, name)}" for name, value in options_of(part).items()]
+    return [text for name, value in options_of(part).items() for text in _own_option(f"{key}.{name}", name, value)]
+
+
+def _own_option(key: str, name: str, value: object) -> list[str]:
+    if isinstance(value, Guard):
+        return [f"{key}._target_={path_of(Guard)}", *chosen("guard", value, key)]
+    return [f"{key}={written(value, name)}"]
 
 
 def label_of(group: str, part: object) -> str | None:
@@ -214,7 +221,9 @@ def path_text(place: str | os.PathLike[str], where: str | None, remedy: str) -> 
 
 
 def override(key: str, value: Any) -> list[str]:
-    """Return the overrides that set a key; a mapping sets each of its keys."""
+    """Return the overrides that set a key; a mapping sets each of its keys, and a guard its options."""
+    if isinstance(value, Guard):  # whose ranker is a folder, in a short form of its own
+        return chosen("guard", value, key)
     if isinstance(value, Mapping):
         return [text for name, inner in value.items() for text in override(f"{key}.{name}", inner)]
     return [f"{key}={written(value, key)}"]

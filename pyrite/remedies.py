@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 import yaml
 
+from pyrite.cluster.config.grammar import parsed
 from pyrite.cluster.config.groups import group_options, option
 from pyrite.ranking.errors import BadInput
 
@@ -66,16 +67,22 @@ def in_python(error: BadInput, verb: str) -> BadInput:
 
 
 def rendered(overrides: str, verb: str) -> str:
-    """Return overrides as arguments; a command or a quotation stays as it is.
+    """Return overrides as arguments (see `as_arguments`); a command or a quotation stays as it is."""
+    return overrides if overrides[0] in "`\"'" else as_arguments(overrides.split(" "), verb)
+
+
+def as_arguments(overrides: Sequence[str], verb: str) -> str:
+    """Return overrides as arguments.
+
+    >>> as_arguments(["seeds=3", "guard.relative=0.1", "guard.ranker=FOLDER"], "study")
+    'seeds=3, options={"guard.relative": 0.1, "guard.ranker": "FOLDER"}'
 
     Args:
         verb: the verb whose function takes them, `OVERRIDES` if as a list, or another form of `ARGUMENTS`.
     """
-    if overrides[0] in "`\"'":
-        return overrides
     if verb == OVERRIDES:
-        return f"overrides={overrides.split(' ')}"
-    pairs = dict(text.split("=", 1) for text in overrides.split(" "))
+        return f"overrides={list(overrides)}"
+    pairs = dict(text.split("=", 1) for text in overrides)
     ranker = pairs.pop("ranker", None)
     checkpoint = pairs.pop("ranker.checkpoint", None)
     written = [_ranker(ranker, checkpoint, verb)] if ranker or checkpoint else []
@@ -116,12 +123,16 @@ def _ranker(ranker: str | None, checkpoint: str | None, verb: str) -> str:
 
 
 def value_of(text: str) -> str:
-    """Return a value as Python writes it; a text without quotes is one here too, and `…` stays."""
+    """Return a value as Python writes it; a text without quotes is one here too, and `…` stays.
+
+    >>> value_of("[{path:a,share:2}]")
+    "[{'path': 'a', 'share': 2}]"
+    """
     if text == "…" or re.fullmatch(r"[+-]?\d+e[+-]?\d+", text):  # which YAML reads as a text
         return text
     try:
-        value: Any = yaml.safe_load(text)
-    except yaml.YAMLError:
+        value: Any = parsed(f"key={text}").value() if "{" in text else yaml.safe_load(text)
+    except (yaml.YAMLError, BadInput):
         value = text
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)

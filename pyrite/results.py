@@ -418,7 +418,12 @@ class TrainingResult(Result):
 
     >>> TrainingResult("outputs/train").folder
     'outputs/train'
+
+    It is a path too: that of its folder, as the ranker of a guard.
     """
+
+    def __fspath__(self) -> str:
+        return self.storage.shown()
 
     @property
     def measures(self) -> dict[str, float]:

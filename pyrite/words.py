@@ -24,7 +24,7 @@ from pyrite.cluster.config.parts import BASES
 from pyrite.parts import override
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.similar import similar
-from pyrite.remedies import OVERRIDES, class_named, in_python, rendered, value_of
+from pyrite.remedies import OVERRIDES, as_arguments, class_named, in_python, value_of
 
 OF_RUNS = (("config",), ("study",))
 VERBS: Mapping[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
@@ -39,7 +39,7 @@ VERBS: Mapping[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
     "pyrite.evaluation.evaluate": ("evaluate", (("evaluate", "runs=a", "qrels=a"),)),
     "pyrite.torch.negatives.Negatives": ("negatives", (("config",),)),
 }
-"""The form in which a function or class takes options (see `pyrite.remedies.rendered`), and the primary files that
+"""The form in which a function or class takes options (see `pyrite.remedies.as_arguments`), and the primary files that
 declare them, with what they require."""
 INSTEAD: Mapping[str, str] = {
     "compare": "pyrite.StudyResult(FOLDER).compare(OTHER)",
@@ -62,10 +62,10 @@ def meant(of: Callable[..., Any], name: str, value: Any) -> str | None:
 
 def _of_verb(form: str, files: Sequence[Sequence[str]], name: str, value: Any) -> str | None:
     """Return the option of a verb that an argument means."""
-    text = _override(name, value)
-    refusals = [_unknown([*required, text], config) for config, *required in files]
+    texts = _overrides(name, value)
+    refusals = [_unknown([*required, *texts], config) for config, *required in files]
     if None in refusals:
-        return f"did you mean {rendered(text, form)}?"
+        return f"did you mean {as_arguments(texts, form)}?"
     remedies = (in_python(refused, form).remedy for refused in refusals if refused)
     return next((remedy for remedy in remedies if remedy and not remedy.startswith("see ")), None)
 
@@ -82,18 +82,18 @@ def _unknown(overrides: Sequence[str], config: str) -> BadInput | None:
 def _of_part(group: str, of: Callable[..., Any], name: str, value: Any) -> str | None:
     """Return the arguments of a part that an argument means."""
     known = signature(of).parameters
-    pairs = values_by_key((suggestion(_override(f"{group}.{name}", value), "mine") or "").split(" "))
+    pairs = values_by_key((suggestion(_overrides(f"{group}.{name}", value)[0], "mine") or "").split(" "))
     own = {key.rpartition(".")[2]: given for key, given in pairs.items() if key.partition(".")[0] in (group, *known)}
     given = [f"{key}={value_of(text)}" for key, text in own.items() if key in known]
     return f"did you mean {', '.join(given)}?" if given else None
 
 
-def _override(name: str, value: Any) -> str:
-    """Return the override of an argument; of a value that is none of an option, without the value."""
+def _overrides(name: str, value: Any) -> list[str]:
+    """Return the overrides of an argument; of a value that is none of an option, one without the value."""
     try:
-        return override(name, value)[0]
-    except (BadInput, IndexError):  # an object, an empty mapping
-        return f"{name}=…"
+        return override(name, value) or [f"{name}=…"]  # an empty mapping
+    except BadInput:  # an object
+        return [f"{name}=…"]
 
 
 def attribute(name: str, known: Sequence[str]) -> str:

@@ -29,7 +29,7 @@ from pyrite.cluster.commands import judge
 from pyrite.cluster.config.build import build, locate
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import group_options, name_of, option
-from pyrite.cluster.config.parts import BASES
+from pyrite.cluster.config.parts import BASES, PARTS
 from pyrite.cluster.config.validate import check_run
 from pyrite.cluster.output.lock import output_lock
 from pyrite.cluster.output.storage import Storage
@@ -116,6 +116,10 @@ class Nearby(RetrievalFunction):
         return CandidateBatch(documents, np.full(documents.shape, np.nan, np.float32))
 
     top = sample
+
+
+class Masked(InBatch):
+    """A subclass of the user's own."""
 
 
 class EasyFirst(SamplingPolicy):
@@ -249,6 +253,14 @@ def test_signatures_name_types_bounds_and_defaults(kind):
             BM25(name="plain") + BM25(stemming=None, name="unstemmed"),
             "policy=fixed function=[bm25@plain,bm25@unstemmed] function.unstemmed.stemming=null selector=uniform",
         ),
+        (
+            InBatch(guard=Guard(relative=0.0, ranker="GUIDE")),
+            "policy=fixed function=in_batch function.in_batch.guard.relative=0.0 function.in_batch.guard.ranker=GUIDE",
+        ),
+        (
+            InBatch(guard=Guard(absolute=0.1, ranker=pyrite.TrainingResult("GUIDE"))),
+            "policy=fixed function=in_batch function.in_batch.guard.absolute=0.1 function.in_batch.guard.ranker=GUIDE",
+        ),
     ],
     ids=repr,
 )  # fmt: skip
@@ -262,6 +274,8 @@ def test_an_object_of_the_users_own_brings_its_arguments():
     assert compose(["ranker=static", *line])["selectors"]["bm25"] == {"_target_": f"{__name__}.Bottom", "candidates": 3}
     function = compose(["ranker=static", *overrides(pyrite.Negatives(InBatch(), Nearby(reach=7)))])["function"]
     assert function["nearby"] == {"_target_": f"{__name__}.Nearby", "reach": 7}
+    masked = compose(["ranker=static", *overrides(Masked(guard=Guard(relative=0.0, ranker="GUIDE")))])["function"]
+    assert masked["masked"]["guard"]["ranker"] == {"_target_": PARTS["teacher"]["ranker"], "checkpoint": "GUIDE"}
     for own in (Negatives(Random(), BM25(), policy=EasyFirst(updates=3)), EasyFirst(Random(), BM25(), updates=3)):
         config = compose(["ranker=static", *overrides(own)])
         assert config["policy"] == {"_target_": f"{__name__}.EasyFirst", "updates": 3}

@@ -15,6 +15,7 @@ from rich.markup import escape
 from pyrite.analysis.counted import counted
 from pyrite.analysis.methods import (
     EMBEDDINGS,
+    TRAINER,
     evaluations,
     leading_evaluations,
     method_columns,
@@ -265,7 +266,7 @@ def _runs(trials: pl.DataFrame, results: StudyResults) -> list[Section]:
         words.BEHIND.format(counted(behind, "run")): behind,
     }
     lines = [TerminalLine(f"[yellow]stopped[/] {line}") for line in applying(counts)]
-    theirs = trials["overrides"].str.contains(r"\btrainer(\.run)?=").any()
+    theirs = trials["overrides"].str.contains(TRAINER).any()
     explained = words.COMMANDS.explained(exactly=words.EXACTLY[not theirs])
     commands = Fold(counted(len(done), "run"), [_commands(trials)])
     return [

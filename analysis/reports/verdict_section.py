@@ -17,6 +17,7 @@ from pyrite.analysis.counted import counted
 from pyrite.analysis.methods import (
     AGENTS,
     MOST_VALUES,
+    TRAINER,
     UNTRAINED,
     factors,
     leading_evaluations,
@@ -219,8 +220,8 @@ def _trained_long_enough(verdict: Verdict, trials: pl.DataFrame) -> list[str]:
     runs = trials.join(_methods_of(verdict, trials), on="run", how="semi")
     length = training_length(runs)
     if length is None:
-        epochs = runs.filter(status="done")["epochs"].unique().to_list()
-        return applying({words.ONE_EPOCH: epochs == [1]})
+        done = runs.filter(pl.col("status") == "done", ~pl.col("overrides").str.contains(TRAINER))
+        return applying({words.ONE_EPOCH: done["epochs"].unique().to_list() == [1]})
     answer = "yes" if length.is_enough else words.NOT_YET.format(2 * length.epochs)
     return [words.LONG_ENOUGH.format(best=length.best, epochs=length.epochs, answer=answer)]
 

@@ -23,6 +23,8 @@ FIELDS = ("data", "out", "folder", "seed", "scratch", "checkpoint")
 """The fields that every command may have."""
 NAMED = ("run", "format")
 """Options of `trainer` that are not the function's."""
+LENGTH = "training.max_epochs"
+"""The option of Pyrite's training that says how long it is."""
 RECORDED = re.compile(r"\+*trainer(?:\.run)?=(.*)", re.DOTALL)
 
 
@@ -68,6 +70,17 @@ def check_trainer(config: Mapping[str, Any]) -> None:
         what = f"{name}({', '.join(signature.parameters)}): {error}"
         remedy = f"define it as {name}(data, seed, folder, …), and give its other arguments as trainer.KEY="
         raise BadInput(what, "trainer", remedy) from None
+
+
+def check_epochs(given: Mapping[str, str]) -> None:
+    """Refuse a number of epochs beside a training function or a command, which does not read it.
+
+    Args:
+        given: the values that the user gives, by key.
+    """
+    both = LENGTH in given and not {"trainer", "trainer.run"}.isdisjoint(given)
+    remedy = "give the function an argument, as trainer.epochs=3, or write it into the command"
+    refuse(both, "a trainer does not read it, and trains as long as it likes", LENGTH, remedy)
 
 
 def _check_checkpoint(config: Mapping[str, Any]) -> None:

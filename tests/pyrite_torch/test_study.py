@@ -394,6 +394,10 @@ def test_a_function_that_raises_is_not_run_again(base, start, place):
         (["trainer='python command.py {data} {out}'", "function=dense"], "negatives that stand still"),
         (["trainer='python command.py {data} {out} {lr}'"], r"\{lr\} is no field of a command"),
         (["trainer='python command.py {data} {out} {'"], "can't be read"),
+        (
+            ["trainer=train.py:train", "training.max_epochs=4"],
+            "does not read it, .*; give the function an argument, as t",
+        ),
     ],
 )
 def test_options_are_checked_before_the_first_run(base, start, place, options, message):

@@ -592,3 +592,13 @@ def test_whether_the_ranker_is_trained_long_enough_is_answered_from_its_validati
     text = " ".join(section_of(trials, queries).parts[1].split())
     assert "has .9000, more than any method here. Is this ranker trained long enough? Validation was best at" in text
     assert words in text
+
+
+@pytest.mark.parametrize(("trainer", "says"), [("", True), ("trainer.run=mine.py:train ", False)])
+def test_more_epochs_are_suggested_of_a_training_that_reads_them(trainer, says):
+    trials, queries = study({"a": 0.0, "b": 0.05}, seeds=3)
+    trained = pl.lit(trainer) + pl.col("overrides")
+    trials = trials.with_columns(pl.lit(0.9).alias("bm25:AP@10:bm25"), epochs=pl.lit(1), overrides=trained)
+    text = " ".join(section_of(trials, queries).parts[1].split())
+    assert "has .9000, more than any method here." in text
+    assert ("training.max_epochs=4 shows whether more training helps" in text) == says
