@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from pyrite.analysis.methods import LABEL, swept, with_methods
 from pyrite.analysis.statistics.by_query import named_values
