@@ -123,6 +123,14 @@ def test_without_a_winner_and_of_many_methods_the_sentence_says_what_is_equal_an
         assert ("To see a difference" in text) == more
 
 
+@pytest.mark.parametrize("methods", ["abcdef", "abcdefg"])
+def test_of_many_that_may_be_the_best_the_recommended_one_is_one(methods):
+    rows = [{"method": method, "mean": 0.5, "seconds": None} for method in methods]
+    verdict = Verdict({}, rows, take="a", possible=["b", "c", "d", "e"], seeds=5, ahead=0.01)
+    assert sentence(verdict).startswith(f"Take a: the best is one of 5 of the {len(methods)} methods")
+    assert sentence(replace(verdict, possible=["b"])).startswith("Take a: the best is a or b")
+
+
 def test_what_is_better_than_the_baseline_is_so_in_all_words():
     """By Holm's method over the baseline's comparisons b is better, over those of b it is not."""
     rows = []
