@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from pyrite.analysis.reports.labels import (
     distinct_names,
     letter_key,
     signed,
+    title_of,
     value,
 )
 from pyrite.analysis.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
@@ -150,23 +151,33 @@ def _decisions(comparison: Comparison, rule: SequentialRule, baseline: str | Non
     frame = comparison.decisions(rule, baseline)
     if frame.is_empty():
         return []
-    rows, lines = [], dict[frozenset[str], str]()
+    rows, lines = [], dict[tuple[str, frozenset[str]], str]()
+    several = frame["collection"].n_unique() > 1
     within = {"equal": words.EQUAL_WITHIN.format(rule.equal_within)}
     for row in frame.iter_rows(named=True):
         more = _outlook(row, rule)
         rows.append({**row, "is": within.get(row["verdict"], row["verdict"]), "seeds to come": more})
         decided = words.DECIDED[row["verdict"]].format(**row, margin=rule.equal_within)
         seeds = f"{row['seeds']} seeds" + (f", {more}" if more != DECIDED else "")
-        pair = frozenset((row["ranker"], row["method"], row["against"]))
+        place = title_of(row["ranker"], row["collection"], several)
         # Two baselines are each other's opponents: the first line is enough.
-        lines.setdefault(pair, f"{row['ranker']}: {decided} ({signed(row['difference'])}, {seeds})")
+        pair = place, frozenset((row["method"], row["against"]))
+        lines.setdefault(pair, f"{place}: {decided} ({signed(row['difference'])}, {seeds})")
     bounds = " or ".join(f"{bound:.3g}" for bound in frame["bound"].unique().sort().to_list())
     explained = words.DECISIONS.explained(
         measure=frame[0, "measure"], origin=origin_name(frame[0, "candidates"]), margin=rule.equal_within,
         bounds=bounds, first=rule.first,
     )  # fmt: skip
-    parts: list[Part] = [columns.table(rows, DECISIONS, words=4), *explained]
+    parts: list[Part] = [_by_collection(rows, DECISIONS, 4, several), *explained]
     return [Section(words.DECISIONS.title, parts, list(lines.values()), {"decisions.parquet": frame})]
+
+
+def _by_collection(
+    rows: pl.DataFrame | list[dict[str, Any]], shown: Sequence[columns.Column], words: int, several: bool
+) -> Table:
+    """Return a table, with the collection as the first column if there are several."""
+    first = [columns.text("collection")] if several else []
+    return columns.table(rows, [*first, *shown], words=len(first) + words)
 
 
 def _outlook(row: Mapping[str, Any], rule: SequentialRule) -> str:
@@ -257,7 +268,8 @@ def _importance(trials: pl.DataFrame) -> list[Section]:
     if shares.is_empty():
         return []
     ordered = shares.sort("collection", "ranker", "share", descending=[False, False, True])
-    parts: list[Part] = [columns.table(ordered, IMPORTANCE, words=2), *words.IMPORTANCE.explained()]
+    table = _by_collection(ordered, IMPORTANCE, 2, shares["collection"].n_unique() > 1)
+    parts: list[Part] = [table, *words.IMPORTANCE.explained()]
     return [Section(heading, parts, (), {"importance.parquet": shares})]
 
 

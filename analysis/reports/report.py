@@ -136,8 +136,8 @@ class Table:
 
     def _layout(self, between: int) -> RichTable:
         layout = RichTable(box=box.SIMPLE_HEAD, padding=(0, between - 1, 0, 0), pad_edge=False)
-        layout.title, layout.title_style, layout.title_justify = self.caption or None, "bold", "left"
-        layout.caption, layout.caption_style, layout.caption_justify = self.note or None, "dim", "left"
+        layout.title, layout.title_style, layout.title_justify = escaped(self.caption) or None, "bold", "left"
+        layout.caption, layout.caption_style, layout.caption_justify = escaped(self.note) or None, "dim", "left"
         rows = [line for line in self.lines if isinstance(line, CellRow)]
         for name in self.head[: self.words]:
             layout.add_column(escaped(name), overflow="fold")

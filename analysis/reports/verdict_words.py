@@ -56,6 +56,13 @@ class Words:
         *others, final = map(self.name, methods)
         return f"{', '.join(others)} {last} {final}" if others else final
 
+    def which_is_best(self) -> str:
+        """Return the names of the methods that may be the best, the recommended one too, or their number."""
+        methods = [self.take, *self.verdict.possible]
+        if len(methods) > LISTED:
+            return f"one of {len(methods)} of the {len(self.verdict.rows)} methods"
+        return self.listed(methods, "or")
+
     def price(self, methods: Sequence[str], than: str) -> str:
         """Return the training time of some methods in times of another one's."""
         seconds = self.verdict.seconds
@@ -185,7 +192,7 @@ FIRST: Sequence[Rule] = (
     ),
     (
         lambda w: True,
-        lambda w: f"Take {w.name(w.take)}: the best is {w.listed([w.take, *w.verdict.possible], 'or')}",
+        lambda w: f"Take {w.name(w.take)}: the best is {w.which_is_best()}",
     ),
 )
 """Beginnings of a verdict; the first whose condition holds is used."""

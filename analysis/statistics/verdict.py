@@ -170,7 +170,8 @@ def conclude(
             place = by_key[part.select(key).row(0)]
             part, family = _with_untrained(part, {name: place.methods[name] for name in part["method"]}, summary, place)
             comparison = MethodComparison(family, place.by_query)
-            verdict = _limited(verdict_of(comparison, place.key, part, equal_within), places.trials, test_limit)
+            verdict = verdict_of(comparison, place.key, part, equal_within)
+            verdict = _limited(verdict, family, places.trials, test_limit)
             verdict = replace(verdict, trained=_against_untrained(verdict, family, place))
             compared[place.key["candidates"]] = comparison, verdict
             verdicts.append(verdict)
@@ -179,11 +180,13 @@ def conclude(
     return Conclusion(verdicts, origins, list(_across_rankers(places)))
 
 
-def _limited(verdict: Verdict, trials: pl.DataFrame, test_limit: TestLimit) -> Verdict:
+def _limited(
+    verdict: Verdict, family: Mapping[str, MethodRuns], trials: pl.DataFrame, test_limit: TestLimit
+) -> Verdict:
     """Add to a verdict that asks for more queries how many the runs may take."""
     if verdict.queries is None:
         return verdict
-    runs = trials.filter(collection=verdict.place["collection"], ranker=verdict.place["ranker"])
+    runs = trials.filter(pl.col("run").is_in([run.name for each in family.values() for run in each.runs]))
     return replace(verdict, limit=next(map(test_limit, runs["overrides"]), None))
 
 
@@ -357,11 +360,19 @@ def _across_origins(compared: Mapping[str, tuple[MethodComparison, Verdict]]) ->
     chosen = [(origin, family, verdict.take) for origin, (family, verdict) in compared.items() if verdict.take]
     dependences = []
     for (one, first, a), (other, second, b) in combinations(chosen, 2):
+        if not (_are_known(first, {a, b}) and _are_known(second, {a, b})):
+            continue
         known = [differences(each.methods[a].runs, each.methods[b].runs, each.by_query) for each in (first, second)]
         if _turns(*known):
             dependences.append(OriginDependence((one, other), (a, b), _p_of(known[0] - known[1])))
     adjusted = holm(np.array([each.p for each in dependences], np.float64)).tolist()
     return [replace(each, p=p) for each, p in zip(dependences, adjusted, strict=True) if p < LEVEL]
+
+
+def _are_known(family: MethodComparison, methods: set[str]) -> bool:
+    """Return whether methods have runs at an origin, with values per query if any run there has them."""
+    runs = {run.name for method in methods & family.methods.keys() for run in family.methods[method].runs}
+    return methods <= family.methods.keys() and (not family.by_query or runs <= family.by_query.keys())
 
 
 def _turns(first: Floats, second: Floats) -> bool:

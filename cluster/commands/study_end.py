@@ -61,5 +61,5 @@ def finalize(
 def finalize_apart(look: Mapping[str, Any], **arguments: Any) -> tuple[int, str]:
     """Return how many runs have failed, and what `finalize` prints: the body of a separate process."""
     said = io.StringIO()
-    failed = finalize(Console(file=said, highlight=False, **look), **arguments)
+    failed = finalize(Console(file=said, highlight=False, emoji=False, **look), **arguments)
     return failed, said.getvalue()

@@ -16,7 +16,7 @@ from pyrite.cluster.output.terminal import visible
 
 
 class Screen(Console):
-    """A console that writes out control characters in what it prints. Its own colours stay.
+    """A console that writes out control characters in what it prints. Its own colours stay, and `:train:` is no emoji.
 
     Attributes:
         last_line: what was printed last.
@@ -25,7 +25,7 @@ class Screen(Console):
     """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"highlight": False, **options})
+        super().__init__(**{"highlight": False, "emoji": False, **options})
         self.last_line = ""
         self.line_at = self.spoke_at = time.monotonic()
 

@@ -80,7 +80,7 @@ class LiveTable:
         return self
 
     def _as_text(self) -> dict[str, str]:
-        console = Console(file=io.StringIO(), width=100, force_jupyter=False, force_terminal=False)
+        console = Console(file=io.StringIO(), width=100, emoji=False, force_jupyter=False, force_terminal=False)
         console.print(self.render())
         return {"text/plain": console.file.getvalue()}  # type: ignore[attr-defined]
 

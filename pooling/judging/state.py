@@ -221,24 +221,30 @@ class JudgingState:
         topic, document = place
         assignment = self.assignments[topic].get(document)
         if assignment is None:
-            # At regular intervals: a sample as evenly spread as the share allows, and of exactly that size.
-            turn = len(self.assignments[topic]) + 1
-            if turn == 1:
+            if not self.assignments[topic]:
                 self.owners[topic] = event.assessor
-            twice = self._doubled(turn, topic) > self._doubled(turn - 1, topic)
-            assignment = Assignment(event.id, self._options.judges if twice else 1)
+            assignment = Assignment(event.id, self._options.judges if self._is_doubled(place) else 1)
             self.assignments[topic][document] = assignment
-            self.handed_out += 1
-            if document < self._sizes[topic]:  # the method knows only the pool
+            if document < self._sizes[topic]:  # the budget and the method know only the pool
+                self.handed_out += 1
                 self.orders[topic].add(event.id, Step(place, None, event.by_method))
         assignment.holders.add(event.assessor)
         self.open[event.assessor][place] = None
 
-    def _doubled(self, turn: int, topic: int) -> int:
-        double, limit = self._options.double, self.limits[topic]
-        if isinstance(double, int):
-            return turn * min(double, limit) // max(limit, 1)
-        return math.floor(turn * double + 1e-9)
+    def _is_doubled(self, place: Place) -> bool:
+        """Return whether a document that is handed out next is judged several times.
+
+        It is at regular intervals: a sample as evenly spread as the share allows, and of exactly that size. Documents
+        that no run has are counted apart, and only a share is also one of these.
+        """
+        topic, document = place
+        double, limit, beyond = self._options.double, self.limits[topic], self.beyond(topic)
+        is_found = document >= self._sizes[topic]
+        before = beyond if is_found else len(self.assignments[topic]) - beyond
+        if not isinstance(double, int):
+            return math.floor((before + 1) * double + 1e-9) > math.floor(before * double + 1e-9)
+        count, size = min(double, limit), max(limit, 1)
+        return not is_found and (before + 1) * count // size > before * count // size
 
     def _judge(self, event: Event, place: Place) -> None:
         self._lay_down(event.assessor, place)
@@ -271,7 +277,7 @@ class JudgingState:
         assignment = self._lay_down(event.assessor, place)
         if not assignment.holders and not assignment.judgements:
             del self.assignments[topic][document]
-            self.handed_out -= 1
+            self.handed_out -= document < self._sizes[topic]
             if not self.assignments[topic]:
                 self.owners[topic] = None
             self.orders[topic].forget(assignment.event)

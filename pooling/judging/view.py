@@ -164,9 +164,9 @@ class View:
                 "graded": len(session.options.grades) > 2,
                 "unjudgeable_count": sum(map(len, state.unjudgeable)),
                 "unjudgeable": [
-                    {"topic": topic.name, "document": topic.documents[document]}
-                    for topic, documents in zip(session.pool.topics, state.unjudgeable, strict=True)
-                    for document in documents
+                    {"topic": topic.name, "document": state.name_of((number, document))}
+                    for number, topic in enumerate(session.pool.topics)
+                    for document in state.unjudgeable[number]
                 ][:PAGE],
                 "topics": [
                     {

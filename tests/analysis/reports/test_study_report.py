@@ -16,6 +16,7 @@ from pyrite.cluster.reports.publish import publish, renew, write_parts
 from pyrite.cluster.reports.study_tables import action_rows
 from pyrite.cluster.runs.outcome import Outcome
 from pyrite.ranking.errors import BadInput
+from pyrite.results import Shown
 from tests.analysis.conftest import METHODS, files_of
 
 VOID = {"meta", "br", "link", "img", "hr"}
@@ -183,13 +184,21 @@ def test_pieces_escape_what_they_are_given():
 
 def test_a_terminal_shows_what_sections_name_closer_together_if_it_must():
     out = io.StringIO()
-    table = Table(["method", "n"], ["ranker", [Cell("a[b]"), Cell(1, marks="*", best=True)]])
+    table = Table(
+        ["method", "n"],
+        ["ranker", [Cell("a[b]"), Cell(1, marks="*", best=True)]],
+        caption="of a[/stem]",
+        note="c[d] is e, t1.py:train:",
+    )
     lines = ["said [once]", TerminalLine("[red]failed[/] x")]
     Report("t", [Section("s", ["not shown"], [table, *lines])]).to_terminal(Console(file=out, width=80))
     text = out.getvalue()
     assert "not shown" not in text
     assert [line.split() for line in text.splitlines() if "a[b]" in line] == [["a[b]", "1*"]]
     assert "said [once]\n" in text
+    assert "of a[/stem]" in text
+    assert "c[d] is e" in text
+    assert "t1.py:train:" in repr(Shown(Report("t", [Section("s", [], [table])])))  # no emoji
     assert "failed x" in text
     table = Table(["method", *"abcde", "f g"], [["posterior_fusion", *(f"{n}.25*" for n in range(10, 16))]])
     rows = {}

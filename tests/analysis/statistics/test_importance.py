@@ -59,6 +59,9 @@ def test_methods_are_a_setting_too():
     assert "Which settings mattered" in page
     assert "optimizer.lr" in page
     assert list(section.frames) == ["importance.parquet"]
+    other = trials.with_columns(run="x" + pl.col("run"), collection=pl.lit("other"), fingerprint=pl.lit("o"))
+    (section,) = _importance(pl.concat([trials, other]))
+    assert section.parts[0].head[:2] == ["collection", "ranker"]
 
 
 def test_nothing_is_told_without_a_search():

@@ -175,3 +175,15 @@ def test_decisions_are_tabled(pilot):
     page = section.to_html()
     assert "about" in page
     assert "more for 0.01" in page
+    assert len(section.terminal) == 1
+
+
+def test_decisions_of_several_collections_are_told_apart(pilot):
+    ahead = pl.col("bm25:AP@10") + 0.2 * (pl.col("function") == "random")
+    other = pilot.with_columns(ahead, run="x" + pl.col("run"), collection=pl.lit("other"), fingerprint=pl.lit("o"))
+    both = Comparison(pl.concat([pilot, other]))
+    (section,) = _decisions(both, SequentialRule(), "function=random")
+    assert [line.partition(":")[0] for line in section.terminal] == ["static on c", "static on other"]
+    assert "can't be told apart" in section.terminal[0]
+    assert "is worse than" in section.terminal[1]
+    assert section.parts[0].head[0] == "collection"

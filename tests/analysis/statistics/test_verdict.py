@@ -123,6 +123,14 @@ def test_without_a_winner_and_of_many_methods_the_sentence_says_what_is_equal_an
         assert ("To see a difference" in text) == more
 
 
+@pytest.mark.parametrize("methods", ["abcdef", "abcdefg"])
+def test_of_many_that_may_be_the_best_the_recommended_one_is_one(methods):
+    rows = [{"method": method, "mean": 0.5, "seconds": None} for method in methods]
+    verdict = Verdict({}, rows, take="a", possible=["b", "c", "d", "e"], seeds=5, ahead=0.01)
+    assert sentence(verdict).startswith(f"Take a: the best is one of 5 of the {len(methods)} methods")
+    assert sentence(replace(verdict, possible=["b"])).startswith("Take a: the best is a or b")
+
+
 def test_what_is_better_than_the_baseline_is_so_in_all_words():
     """By Holm's method over the baseline's comparisons b is better, over those of b it is not."""
     rows = []
@@ -282,6 +290,12 @@ def test_where_queries_are_too_few_no_number_of_seeds_is_named():
     }.items():
         (verdict,) = concluded(trials.with_columns(overrides=pl.lit(overrides)), queries).verdicts
         assert f"test queries (60 now{more}); more seeds alone" in sentence(verdict)
+    limited = trials.with_columns(overrides=pl.lit("limits.test=60"))
+    checkpoints = [pl.lit([{"key": "ranker.checkpoint", "value": f"/m/{name}"}], SWEPT) for name in "xy"]
+    two = [limited.with_columns(pl.col("run") + str(n), swept=each) for n, each in enumerate(checkpoints)]
+    values = [queries.with_columns(pl.col("run") + str(n)) for n in range(2)]
+    for verdict in concluded(pl.concat(two), pl.concat(values)).verdicts:  # of "static (x)" and "static (y)"
+        assert verdict.limit == 60
 
 
 def with_another_collection(trials: pl.DataFrame, queries: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -338,6 +352,20 @@ def test_candidates_matter_only_if_a_test_says_so_and_rankers_are_compared():
     assert mine["baseline"] == "a · uniform"
     assert mine["baseline_difference"] == pytest.approx(0.05, abs=0.01)
     assert mine["baseline_p_both_holm"] < 0.001
+
+
+def test_origins_that_not_all_runs_have_are_not_compared():
+    turned = {"a": {"bm25": 0.03, "full": -0.03}, "b": {"bm25": -0.03, "full": 0.03}, "c": 0.0}
+    trials, queries = study(turned, origins=("bm25", "full"))
+    assert len(depends(concluded(trials, queries))) == 1
+    of_a = pl.col("run").str.starts_with("statica")
+    absent = trials.with_columns(pl.when(~of_a).then("full:AP@10").alias("full:AP@10"))  # `a` is of another study
+    of_others = queries.filter(~of_a | (pl.col("origin") == "bm25"))
+    first = queries.filter(pl.col("run") != "statica0")  # a run without its values per query
+    for known in ((absent, of_others), (trials, first)):
+        found = concluded(*known)
+        assert found.verdicts[0].take == "a · uniform"
+        assert depends(found) == []
 
 
 def test_without_values_per_query_runs_decide_and_one_method_has_nothing_to_compare():
@@ -508,9 +536,7 @@ def test_runs_of_one_seed_are_no_further_queries_in_contrasts():
 def test_an_opponent_that_is_named_twice_is_tested_once():
     trials, queries = study({"a": 0.0, "b": 0.02, "c": -0.02})
     tested, lines = Comparison(trials, queries).contrasts(["function=c", "function=a | function=b", "function=a"])
-    assert lines == [
-        "'function=a | function=b' and 'function=a' are both a · uniform; the second is left out"
-    ]
+    assert lines == ["'function=a | function=b' and 'function=a' are both a · uniform; the second is left out"]
     assert tested["p_holm"].to_list() == tested["p"].to_list()
 
 

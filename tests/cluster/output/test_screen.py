@@ -17,13 +17,13 @@ def test_texts_in_lines_and_tables_are_shown_and_colours_stay():
     table.add_column("id")
     table.add_row(HOSTILE)
     screen.print(table)
-    screen.print("[red]warm[/]")
+    screen.print("[red]warm[/] t1.py:train:")
     printed = file.getvalue()
     assert printed.count(r"\x1b]0;owned") == printed.count(r"cleared \x1b[2J c1 \x9b31m") == 2
     assert "\x1b]" not in printed
     assert "\x1b[2J" not in printed
     assert "\x9b" not in printed
-    assert "\x1b[31mwarm\x1b[0m" in printed
+    assert "\x1b[31mwarm\x1b[0m t1.py:train:" in printed
 
 
 def test_tabs_and_lines_stay():

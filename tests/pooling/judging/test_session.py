@@ -15,10 +15,12 @@ from pyrite.pooling.across_topics import AcrossTopics
 from pyrite.pooling.adjudicators.bandit.bandit import Bandit
 from pyrite.pooling.adjudicators.max_mean import MaxMean
 from pyrite.pooling.adjudicators.thompson import Thompson
+from pyrite.pooling.judging.documents import PooledDocuments
 from pyrite.pooling.judging.export import disagreements, qrels
 from pyrite.pooling.judging.options import Options
 from pyrite.pooling.judging.session import Refused, Session, Stale
 from pyrite.pooling.judging.store import Store, read
+from pyrite.pooling.judging.view import View
 from pyrite.pooling.pool import Pool
 from pyrite.pooling.simulation import Method, simulate
 from pyrite.ranking.errors import BadInput
@@ -523,6 +525,39 @@ def test_a_document_that_was_searched_for_is_judged_too(room, pool):
     assert (0, wanted) not in judged
     assert len(judged) == pool.size - 1
     assert ("1", "from-elsewhere", 1) in read(room.folder).judgements.select("topic", "document", "grade").rows()
+
+
+def find(room: Room, count: int) -> None:
+    """Judge some documents that no run has."""
+    for number in range(count):
+        room.session.take("ada", "1", f"found-{number}")
+        room.session.judge("ada", "1", f"found-{number}", 0, room.request())
+
+
+def test_documents_that_no_run_has_take_nothing_of_the_budget_of_all_topics(tmp_path, pool):
+    room = Room(tmp_path, pool, "across topics", Options(budget=5), assessors="ada")
+    room.session.turn("ada", "1")
+    find(room, 4)
+    room.restart()
+    assert len(room.judge_all("ada")) == room.session.limit == 5 * len(pool.topics)
+
+
+@pytest.mark.parametrize(("double", "of_pool", "of_found"), [(3, 3, 0), (1.0, 9, 4)])
+def test_documents_that_no_run_has_are_not_of_those_judged_twice_by_number(tmp_path, pool, double, of_pool, of_found):
+    room = Room(tmp_path, pool, options=Options(budget=9, double=double))
+    room.enter("ada")
+    find(room, 4)
+    room.judge_all("ada")
+    twice = [number for number, each in room.session.state.assignments[0].items() if each.judges == 2]
+    assert sum(number < pool.topics[0].pool.size for number in twice) == of_pool
+    assert len(twice) == of_pool + of_found
+
+
+def test_the_owner_sees_that_a_document_that_no_run_has_can_not_be_judged(room):
+    room.session.take("ada", "1", "from-elsewhere")
+    room.session.judge("ada", "1", "from-elsewhere", None, room.request())
+    overview = View(room.session, {}, PooledDocuments(pl.DataFrame({"id": [], "text": []}))).overview()
+    assert overview["unjudgeable"] == [{"topic": "1", "document": "from-elsewhere"}]
 
 
 def test_the_owner_resolves_what_assessors_differ_on(tmp_path, pool):
