@@ -50,6 +50,9 @@ NO_DATA = re.compile(
 )
 """Names of files that come with a data set and hold none of its rows."""
 
+WRITTEN_TABS = dict.fromkeys(("\\t", "tab", "TAB"), "\t")
+"""Ways to write a tab on a command line."""
+
 Row = tuple[int, Mapping[str, Any]]
 """The number of a row's first line (of parquet and Arrow: of the row), from 1, and its values by column."""
 
@@ -68,6 +71,15 @@ class TextOptions:
     separator: str | None = None
     encoding: str = "utf-8"
     quote: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "separator", WRITTEN_TABS.get(self.separator or "", self.separator))
+        for name in ("separator", "quote"):
+            sign: str = getattr(self, name) or " "
+            remedy = "give one, or tab for a tab" if name == "separator" else "give one, or '' for none"
+            refuse(len(sign) > 1 or sign in "\r\n", f"{sign!r} is not one character", f"collection.{name}", remedy)
+        both = self.separator and self.separator == self.quote
+        refuse(both, f"{self.quote!r} is the separator too", "collection.quote", "give another, or '' for none")
 
 
 def row_files(path: Path) -> dict[Path, str | None]:

@@ -42,6 +42,25 @@ def test_separators_and_marks_are_seen(tmp_path, read, separator, encoding):
     assert answers(read(Pairs(table(tmp_path / "rows.csv", ROWS, separator, encoding)))) == EXPECTED
 
 
+@pytest.mark.parametrize("separator", ["\t", "\\t", "tab"])
+def test_a_tab_may_be_written_out(tmp_path, read, separator):
+    pl.DataFrame(ROWS).write_csv(tmp_path / "rows.csv", separator="\t")
+    assert answers(read(Pairs(tmp_path / "rows.csv", separator=separator))) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [({"separator": "||"}, r"collection\.separator: '\|\|' is not one character; give one, or tab"),
+     ({"separator": "\n"}, r"collection\.separator: '\\n' is not one character"),
+     ({"quote": "''"}, r"""collection\.quote: "''" is not one character; give one, or '' for none"""),
+     ({"separator": "'", "quote": "'"}, r"collection\.quote: .* is the separator too")],
+)  # fmt: skip
+def test_a_separator_and_a_quote_are_one_character(tmp_path, read, options, says):
+    pl.DataFrame(ROWS).write_csv(tmp_path / "rows.csv")
+    with pytest.raises(BadInput, match=says):
+        read(Pairs(tmp_path / "rows.csv", **options))
+
+
 def test_an_encoding_is_named_and_can_be_given(tmp_path, read):
     path = table(tmp_path / "rows.csv", [row | {"query": f"{row['query']} (größe)"} for row in ROWS], encoding="cp1252")
     with pytest.raises(BadInput, match=r"rows\.csv:2: wrong encoding: byte 0xf6 is not utf-8; .*collection\.encoding"):
