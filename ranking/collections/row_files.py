@@ -62,7 +62,8 @@ class TextOptions:
     """Options of CSV and TSV files.
 
     Args:
-        separator: the character between cells. None takes a comma, semicolon or tab, whichever the header has.
+        separator: the character between cells, or `tab`. None takes a comma, semicolon or tab, whichever the header
+            has.
         encoding: the encoding of the file. A byte order mark overrides it.
         quote: the character around cells that hold separators; "" for none. None takes " for CSV and for TSV with a
             header, and none for TSV without.
@@ -314,15 +315,21 @@ def _of_table(table: Any, file: Path, faults: Faults, encoding: str, named: bool
     line, top = ahead[0] if ahead else (first, [])
     header = [cell.strip() for cell in top] if named else unnamed(len(top))
     _refuse_repeated(header, f"{file}:{line}")
+    if what := _undecoded(header, encoding):  # no row can be read without the names, strict or not
+        Faults(encoding=faults.encoding).report_encoding(what, file, line, "cp1252")
     for start, cells in itertools.chain([] if named else ahead, rows):
-        wrong = re.search("[\udc80-\udcff]", "".join(cells))
         if len(cells) != len(header):
             faults.report("broken line", f"{len(cells)} cells, and {len(header)} in the first row", file, start)
-        elif wrong:
-            what = f"byte 0x{ord(wrong[0]) - 0xDC00:02x} is not {encoding}"
+        elif what := _undecoded(cells, encoding):
             faults.report_encoding(what, file, start, "cp1252")
         else:
             yield start, dict(zip(header, cells, strict=True))
+
+
+def _undecoded(cells: Sequence[str], encoding: str) -> str:
+    """Return what is wrong with cells of which a byte is not in the encoding of their file; empty if none is."""
+    wrong = re.search("[\udc80-\udcff]", "".join(cells))
+    return f"byte 0x{ord(wrong[0]) - 0xDC00:02x} is not {encoding}" if wrong else ""
 
 
 def _cells(table: Any, file: Path, faults: Faults, first: int) -> Iterator[tuple[int, list[str]]]:

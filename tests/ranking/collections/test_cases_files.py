@@ -68,6 +68,17 @@ def test_an_encoding_is_named_and_can_be_given(tmp_path, read):
     assert "where does the mole sleep (größe)" in answers(read(Pairs(path, encoding="cp1252")))
 
 
+@pytest.mark.parametrize("strict", [True, False])
+def test_the_encoding_of_a_header_is_named(tmp_path, read, strict):
+    rows = "".join(f"{row['query']};{row['answer']};nobody\n" for row in ROWS)
+    (tmp_path / "rows.csv").write_bytes(f"query;answer;négative_bad\n{rows}".encode("cp1252"))
+    with pytest.raises(
+        BadInput, match=r"rows\.csv:1: wrong encoding: byte 0xe9 is not utf-8; .*collection\.encoding=cp1252"
+    ):
+        read(Pairs(tmp_path / "rows.csv"), strict=strict)
+    assert answers(read(Pairs(tmp_path / "rows.csv", encoding="cp1252"))) == EXPECTED
+
+
 def test_words_for_nothing_are_words_in_a_csv(tmp_path, read):
     words = ["NA", "null", "None", "nan", "N/A", "NULL", "-", "0007", "1e5", "true", "12345678901234567890", "1.50"]
     path = table(tmp_path / "rows.csv", [{"query": f"code {n}", "answer": word} for n, word in enumerate(words)])
