@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyrite.ranking.collections.faults import Faults, RowFault
-from pyrite.ranking.collections.json_rows import Point, json_rows, rows_of_columns
+from pyrite.ranking.collections.json_rows import Point, are, json_rows, rows_of_columns
 from pyrite.ranking.collections.names import repeated
 from pyrite.ranking.collections.opened import compression_of, encoding_of, open_bytes, plain_name
 from pyrite.ranking.collections.pair_dialects import NAME_BESIDE, unnamed
@@ -53,6 +53,7 @@ NO_DATA = re.compile(
 WRITTEN_TABS = dict.fromkeys(("\\t", "tab", "TAB"), "\t")
 """Ways to write a tab on a command line."""
 
+SAVE_AGAIN = "save the dataset again, or move this file elsewhere"
 Row = tuple[int, Mapping[str, Any]]
 """The number of a row's first line (of parquet and Arrow: of the row), from 1, and its values by column."""
 
@@ -105,14 +106,21 @@ def row_files(path: Path) -> dict[Path, str | None]:
 
 def _saved_splits(folder: Path) -> dict[Path, str | None]:
     """Return the files of splits that the library datasets has saved."""
-    splits: list[str] = _json(folder / "dataset_dict.json").get("splits", [])
+    splits = _listed(folder / "dataset_dict.json", "splits", str)
     return {file: split_named(name) for name in splits for file in _saved(folder / name)}
 
 
 def _saved(folder: Path) -> dict[Path, str | None]:
     """Return the files of a table that the library datasets has saved."""
-    entries = _json(folder / "state.json").get("_data_files", [])
-    return {folder / str(entry["filename"]): None for entry in entries}
+    entries = _listed(folder / "state.json", "_data_files", dict)
+    return {folder / str(entry.get("filename")): None for entry in entries}
+
+
+def _listed(file: Path, key: str, kind: type) -> list[Any]:
+    """Return the list under a key of a file of the library datasets; an empty one if there is no such file."""
+    listed = _json(file).get(key, [])
+    refuse(not isinstance(listed, list) or not are(kind, listed), f"has no list of {key}", file, SAVE_AGAIN)
+    return list(listed)
 
 
 def _tables(folder: Path) -> dict[Path, str | None]:
@@ -263,8 +271,7 @@ def csv_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[s
     tabs = plain_name(file).endswith(".tsv")
     encoding = encoding_of(file, options.encoding)
     with open_bytes(file) as stream:
-        # Bytes that are not in the encoding become halves of surrogate pairs, by which their row is recognised.
-        text = io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline="")
+        text = _text_lines(stream, encoding, file)
         filled = ((number, line) for number, line in enumerate(text, 1) if line.strip("\r\n"))
         start, first = next(filled, (1, ""))
         said = re.fullmatch(r"sep=(.)\s*", first)  # as Excel writes it
@@ -282,6 +289,15 @@ def csv_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[s
         quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
         table = csv.reader(itertools.chain([first], text), delimiter=separator, strict=True, **quoting)
         yield from _of_table(table, file, faults, encoding, named, start)
+
+
+def _text_lines(stream: Any, encoding: str, file: Path) -> Iterator[str]:
+    """Yield the lines of a file. Bytes that are not in its encoding become halves of surrogate pairs, by which their
+    row is recognised, except in encodings of several bytes per character, in which nothing after them can be read."""
+    try:
+        yield from io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline="")
+    except UnicodeError as error:
+        raise BadInput(f"is not {encoding}, or cut short ({error})", file, "convert it to UTF-8 with iconv") from None
 
 
 def _check_texts(cells: Sequence[str], place: str) -> None:
@@ -379,7 +395,7 @@ def classes_of(file: Path) -> dict[str, list[str]]:
     features = _json(file.parent / "dataset_info.json").get("features") or _features(file)
     found = features.items() if isinstance(features, Mapping) else ()
     named = {name: feature.get("names") for name, feature in found if isinstance(feature, Mapping)}
-    return {name: names for name, names in named.items() if isinstance(names, list)}
+    return {name: list(map(str, names)) for name, names in named.items() if isinstance(names, list)}
 
 
 def _features(file: Path) -> Any:
@@ -404,6 +420,8 @@ METADATA: Mapping[str, Callable[[Path], Any]] = {
 def _json(file: Path) -> Any:
     """Return the content of a file of JSON; an empty object if there is none."""
     try:
-        return json.loads(file.read_text("utf-8")) if file.is_file() else {}
-    except (OSError, ValueError) as error:
-        raise BadInput(f"can't be read ({error})", file, "save the dataset again") from None
+        content = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadInput(f"can't be read ({error})", file, SAVE_AGAIN) from None
+    refuse(not isinstance(content, dict), "holds no JSON object", file, SAVE_AGAIN)
+    return content

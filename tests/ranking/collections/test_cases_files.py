@@ -202,6 +202,17 @@ def test_nested_passages_are_documents(pairs, form):
         assert "0where does the bat sleep" in set(collection.documents["id"])
 
 
+@pytest.mark.parametrize("content", ["{}", ["{}"], {"type": "text", "text": "{}"}, [{"type": "text", "text": "{}"}]])
+def test_messages_of_a_chat_may_be_in_parts(pairs, content):
+    def chat(text: str) -> list[dict[str, Any]]:
+        return [{"role": "user", "content": json.loads(json.dumps(content).replace("{}", text))}]
+
+    rows = [{"messages": chat(row["query"]), "positive_messages": chat(row["answer"])} for row in ROWS]
+    assert answers(pairs(rows)) == EXPECTED
+    with pytest.raises(BadInput, match=r":1: .*the query has a message whose content is no text \(bool\)"):
+        pairs([{"messages": [{"role": "user", "content": True}], "positive_messages": chat("yes")}])
+
+
 @pytest.mark.parametrize("row", [{"query": ""}, {"query": None}, {"answer": None}, {"answer": "  "}, {"answer": [""]}])
 def test_an_empty_text_is_named_or_counted(tmp_path, faulty, row):
     path = write_lines(tmp_path / "rows.jsonl", [*ROWS[:3], ROWS[3] | row, *ROWS[4:]])
@@ -497,11 +508,17 @@ def test_lines_in_another_encoding_are_counted(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.tsv", "rows.jsonl", "rows.json"])
-@pytest.mark.parametrize("encoding", ["utf9", "hex"])
+@pytest.mark.parametrize("encoding", ["utf9", "hex", "idna", "undefined"])
 def test_an_unknown_encoding_is_refused_for_every_form_of_rows(tmp_path, name, encoding):
     (tmp_path / name).write_text('[{"query": "a", "positive": "b"}]')
     with pytest.raises(BadInput, match=rf"{name}: unknown encoding '{encoding}'; utf-8 and cp1252"):
         next(read_rows(tmp_path / name, Faults(), TextOptions(encoding=encoding)))
+
+
+def test_a_torn_utf_16_is_refused(tmp_path):
+    (tmp_path / "rows.csv").write_bytes("query,positive\nwho digs?,Moles dig\n".encode("utf-16")[:-1])
+    with pytest.raises(BadInput, match=r"rows\.csv: is not utf-16, or cut short .*; convert it to UTF-8 with iconv"):
+        list(read_rows(tmp_path / "rows.csv", Faults()))
 
 
 def test_a_damaged_gzip_is_an_error_even_when_not_strict(tmp_path):
