@@ -35,6 +35,8 @@ MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32", codecs.BO
 """Byte order marks, and the encoding that each shows. UTF-32 comes first: its mark begins like that of UTF-16."""
 
 
+OF_ADDRESSES = ("idna", "punycode")
+"""Encodings of names of internet addresses, which are none of files."""
 OTHERS = {
     b"PK\x03\x04": ("is a zip archive", "unpack it, or save the spreadsheet as CSV in UTF-8"),
     b"\xd0\xcf\x11\xe0": ("is a document of Office", "save it as CSV in UTF-8"),
@@ -157,10 +159,12 @@ DECOMPRESSED: Mapping[str | None, Callable[[BinaryIO], Any]] = {
 
 def encoding_of(path: str | Path, given: str = "utf-8") -> str:
     """Return the encoding that a file's byte order mark shows, or the given one; refuse one that is unknown."""
+    what, remedy = f"unknown encoding {given!r}", "utf-8 and cp1252 are the usual ones"
     try:
         "".encode(given)
-    except LookupError:
-        raise BadInput(f"unknown encoding {given!r}", path, "utf-8 and cp1252 are the usual ones") from None
+    except (LookupError, UnicodeError):  # Python has one called undefined
+        raise BadInput(what, path, remedy) from None
+    refuse(codecs.lookup(given).name in OF_ADDRESSES, what, path, remedy)
     with open_bytes(path):  # which refuses what can't be read
         head = _head(path, compression_of(path), 4)
     return _begins(head, MARKS) or given

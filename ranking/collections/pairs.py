@@ -92,7 +92,7 @@ class Pairs(Reader):
             labels.
         relevant_from: the lowest label or score of a relevant document, if they are not grades.
         test: the share of the queries that becomes the test if the files have no splits.
-        separator: the character between the cells of CSV files. None takes a comma, semicolon or tab.
+        separator: the character between the cells of CSV files, or `tab`. None takes a comma, semicolon or tab.
         encoding: the encoding of CSV, TSV and JSON files.
         quote: the character around cells of CSV files; "" for none.
     """

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyrite.ranking.collections.faults import Faults, RowFault
-from pyrite.ranking.collections.json_rows import Point, json_rows, rows_of_columns
+from pyrite.ranking.collections.json_rows import Point, are, json_rows, rows_of_columns
 from pyrite.ranking.collections.names import repeated
 from pyrite.ranking.collections.opened import compression_of, encoding_of, open_bytes, plain_name
 from pyrite.ranking.collections.pair_dialects import NAME_BESIDE, unnamed
@@ -50,6 +50,10 @@ NO_DATA = re.compile(
 )
 """Names of files that come with a data set and hold none of its rows."""
 
+WRITTEN_TABS = dict.fromkeys(("\\t", "tab", "TAB"), "\t")
+"""Ways to write a tab on a command line."""
+
+SAVE_AGAIN = "save the dataset again, or move this file elsewhere"
 Row = tuple[int, Mapping[str, Any]]
 """The number of a row's first line (of parquet and Arrow: of the row), from 1, and its values by column."""
 
@@ -59,7 +63,8 @@ class TextOptions:
     """Options of CSV and TSV files.
 
     Args:
-        separator: the character between cells. None takes a comma, semicolon or tab, whichever the header has.
+        separator: the character between cells, or `tab`. None takes a comma, semicolon or tab, whichever the header
+            has.
         encoding: the encoding of the file. A byte order mark overrides it.
         quote: the character around cells that hold separators; "" for none. None takes " for CSV and for TSV with a
             header, and none for TSV without.
@@ -68,6 +73,15 @@ class TextOptions:
     separator: str | None = None
     encoding: str = "utf-8"
     quote: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "separator", WRITTEN_TABS.get(self.separator or "", self.separator))
+        for name in ("separator", "quote"):
+            sign: str = getattr(self, name) or " "
+            remedy = "give one, or tab for a tab" if name == "separator" else "give one, or '' for none"
+            refuse(len(sign) > 1 or sign in "\r\n", f"{sign!r} is not one character", f"collection.{name}", remedy)
+        both = self.separator and self.separator == self.quote
+        refuse(both, f"{self.quote!r} is the separator too", "collection.quote", "give another, or '' for none")
 
 
 def row_files(path: Path) -> dict[Path, str | None]:
@@ -92,14 +106,21 @@ def row_files(path: Path) -> dict[Path, str | None]:
 
 def _saved_splits(folder: Path) -> dict[Path, str | None]:
     """Return the files of splits that the library datasets has saved."""
-    splits: list[str] = _json(folder / "dataset_dict.json").get("splits", [])
+    splits = _listed(folder / "dataset_dict.json", "splits", str)
     return {file: split_named(name) for name in splits for file in _saved(folder / name)}
 
 
 def _saved(folder: Path) -> dict[Path, str | None]:
     """Return the files of a table that the library datasets has saved."""
-    entries = _json(folder / "state.json").get("_data_files", [])
-    return {folder / str(entry["filename"]): None for entry in entries}
+    entries = _listed(folder / "state.json", "_data_files", dict)
+    return {folder / str(entry.get("filename")): None for entry in entries}
+
+
+def _listed(file: Path, key: str, kind: type) -> list[Any]:
+    """Return the list under a key of a file of the library datasets; an empty one if there is no such file."""
+    listed = _json(file).get(key, [])
+    refuse(not isinstance(listed, list) or not are(kind, listed), f"has no list of {key}", file, SAVE_AGAIN)
+    return list(listed)
 
 
 def _tables(folder: Path) -> dict[Path, str | None]:
@@ -250,8 +271,7 @@ def csv_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[s
     tabs = plain_name(file).endswith(".tsv")
     encoding = encoding_of(file, options.encoding)
     with open_bytes(file) as stream:
-        # Bytes that are not in the encoding become halves of surrogate pairs, by which their row is recognised.
-        text = io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline="")
+        text = _text_lines(stream, encoding, file)
         filled = ((number, line) for number, line in enumerate(text, 1) if line.strip("\r\n"))
         start, first = next(filled, (1, ""))
         said = re.fullmatch(r"sep=(.)\s*", first)  # as Excel writes it
@@ -269,6 +289,15 @@ def csv_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[s
         quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
         table = csv.reader(itertools.chain([first], text), delimiter=separator, strict=True, **quoting)
         yield from _of_table(table, file, faults, encoding, named, start)
+
+
+def _text_lines(stream: Any, encoding: str, file: Path) -> Iterator[str]:
+    """Yield the lines of a file. Bytes that are not in its encoding become halves of surrogate pairs, by which their
+    row is recognised, except in encodings of several bytes per character, in which nothing after them can be read."""
+    try:
+        yield from io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline="")
+    except UnicodeError as error:
+        raise BadInput(f"is not {encoding}, or cut short ({error})", file, "convert it to UTF-8 with iconv") from None
 
 
 def _check_texts(cells: Sequence[str], place: str) -> None:
@@ -302,15 +331,21 @@ def _of_table(table: Any, file: Path, faults: Faults, encoding: str, named: bool
     line, top = ahead[0] if ahead else (first, [])
     header = [cell.strip() for cell in top] if named else unnamed(len(top))
     _refuse_repeated(header, f"{file}:{line}")
+    if what := _undecoded(header, encoding):  # no row can be read without the names, strict or not
+        Faults(encoding=faults.encoding).report_encoding(what, file, line, "cp1252")
     for start, cells in itertools.chain([] if named else ahead, rows):
-        wrong = re.search("[\udc80-\udcff]", "".join(cells))
         if len(cells) != len(header):
             faults.report("broken line", f"{len(cells)} cells, and {len(header)} in the first row", file, start)
-        elif wrong:
-            what = f"byte 0x{ord(wrong[0]) - 0xDC00:02x} is not {encoding}"
+        elif what := _undecoded(cells, encoding):
             faults.report_encoding(what, file, start, "cp1252")
         else:
             yield start, dict(zip(header, cells, strict=True))
+
+
+def _undecoded(cells: Sequence[str], encoding: str) -> str:
+    """Return what is wrong with cells of which a byte is not in the encoding of their file; empty if none is."""
+    wrong = re.search("[\udc80-\udcff]", "".join(cells))
+    return f"byte 0x{ord(wrong[0]) - 0xDC00:02x} is not {encoding}" if wrong else ""
 
 
 def _cells(table: Any, file: Path, faults: Faults, first: int) -> Iterator[tuple[int, list[str]]]:
@@ -360,7 +395,7 @@ def classes_of(file: Path) -> dict[str, list[str]]:
     features = _json(file.parent / "dataset_info.json").get("features") or _features(file)
     found = features.items() if isinstance(features, Mapping) else ()
     named = {name: feature.get("names") for name, feature in found if isinstance(feature, Mapping)}
-    return {name: names for name, names in named.items() if isinstance(names, list)}
+    return {name: list(map(str, names)) for name, names in named.items() if isinstance(names, list)}
 
 
 def _features(file: Path) -> Any:
@@ -385,6 +420,8 @@ METADATA: Mapping[str, Callable[[Path], Any]] = {
 def _json(file: Path) -> Any:
     """Return the content of a file of JSON; an empty object if there is none."""
     try:
-        return json.loads(file.read_text("utf-8")) if file.is_file() else {}
-    except (OSError, ValueError) as error:
-        raise BadInput(f"can't be read ({error})", file, "save the dataset again") from None
+        content = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadInput(f"can't be read ({error})", file, SAVE_AGAIN) from None
+    refuse(not isinstance(content, dict), "holds no JSON object", file, SAVE_AGAIN)
+    return content

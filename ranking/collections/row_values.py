@@ -142,7 +142,7 @@ def _of_number(value: int | float, what: str) -> list[Document]:
 @documents.register
 def _of_list(value: list | tuple, what: str) -> list[Document]:
     if _are_messages(value):
-        contents = (_content(item["content"]) for item in value)
+        contents = (_content(item["content"], what) for item in value)
         return [Document(" ".join(filter(None, contents)))]
     parts = (documents(item, what) or [Document("")] * isinstance(item, str) for item in value)
     return list(itertools.chain.from_iterable(parts))
@@ -156,6 +156,7 @@ def _of_object(value: Mapping, what: str) -> list[Document]:
     if not value or not all(isinstance(item, list) for item in value.values()):
         return [_passage(value, what)]
     if value.keys() & set(TEXT):  # a list of objects, as the library datasets turns it
+        refuse_row(len({*map(len, value.values())}) > 1, f"{what} has an object of lists that differ in length")
         return [_passage(dict(zip(value, items, strict=True)), what) for items in zip(*value.values(), strict=True)]
     return _of_list(list(value.values()), what)  # negatives by the system that found them
 
@@ -182,11 +183,12 @@ def titled(title: Any, text: str) -> str:
     return f"{title} {text}" if title else text
 
 
-def _content(value: Any) -> str:
-    """Return the text of a chat message: a text, or parts of which some are text."""
-    if isinstance(value, str):
-        return value
-    texts = (part.get("text") for part in value or () if isinstance(part, Mapping))
+def _content(value: Any, what: str) -> str:
+    """Return the text of a chat message: a text, or parts, each a text or an object that may have one."""
+    parts = value if isinstance(value, list | tuple) else [] if value is None else [value]
+    odd = [type(part).__name__ for part in parts if not isinstance(part, str | Mapping)]
+    refuse_row(odd, f"{what} has a message whose content is no text ({''.join(odd[:1])})")
+    texts = (part if isinstance(part, str) else part.get("text") for part in parts)
     return " ".join(map(str, filter(None, texts)))
 
 

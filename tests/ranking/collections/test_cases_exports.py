@@ -114,6 +114,10 @@ REFUSED = {
     ),
     "qidpidtriples.tsv": ("1\t10\t20\n2\t11\t21\n", ":1: every cell of the first row is a number.*collection.given"),
     "object.jsonl": ('{"query": "who", "positive": [{"url": "x"}]}\n', ":1: .*an object without a text: it has url"),
+    "lists.jsonl": (
+        '{"query": "a", "positive": {"text": ["c", "d"], "title": ["T"]}}\n',
+        ":1: .*an object of lists that differ in length",
+    ),
     "pairs.jsonl": ('{"query": ["a", "b"], "pos": ["c", "d"]}\n' * 2, ":1: .*a list of 2 texts; write one text per q"),
     "twice.csv": ("query,positive,positive\na,b,c\n", ":1: two columns are called 'positive'"),
     "nul.csv": ("q\0u\0e\0r\0y\0,\0a\0\n\0", r":1: a NUL character, .*collection\.encoding=utf-16-le"),

@@ -42,11 +42,41 @@ def test_separators_and_marks_are_seen(tmp_path, read, separator, encoding):
     assert answers(read(Pairs(table(tmp_path / "rows.csv", ROWS, separator, encoding)))) == EXPECTED
 
 
+@pytest.mark.parametrize("separator", ["\t", "\\t", "tab"])
+def test_a_tab_may_be_written_out(tmp_path, read, separator):
+    pl.DataFrame(ROWS).write_csv(tmp_path / "rows.csv", separator="\t")
+    assert answers(read(Pairs(tmp_path / "rows.csv", separator=separator))) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [({"separator": "||"}, r"collection\.separator: '\|\|' is not one character; give one, or tab"),
+     ({"separator": "\n"}, r"collection\.separator: '\\n' is not one character"),
+     ({"quote": "''"}, r"""collection\.quote: "''" is not one character; give one, or '' for none"""),
+     ({"separator": "'", "quote": "'"}, r"collection\.quote: .* is the separator too")],
+)  # fmt: skip
+def test_a_separator_and_a_quote_are_one_character(tmp_path, read, options, says):
+    pl.DataFrame(ROWS).write_csv(tmp_path / "rows.csv")
+    with pytest.raises(BadInput, match=says):
+        read(Pairs(tmp_path / "rows.csv", **options))
+
+
 def test_an_encoding_is_named_and_can_be_given(tmp_path, read):
     path = table(tmp_path / "rows.csv", [row | {"query": f"{row['query']} (größe)"} for row in ROWS], encoding="cp1252")
     with pytest.raises(BadInput, match=r"rows\.csv:2: wrong encoding: byte 0xf6 is not utf-8; .*collection\.encoding"):
         read(Pairs(path))
     assert "where does the mole sleep (größe)" in answers(read(Pairs(path, encoding="cp1252")))
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_the_encoding_of_a_header_is_named(tmp_path, read, strict):
+    rows = "".join(f"{row['query']};{row['answer']};nobody\n" for row in ROWS)
+    (tmp_path / "rows.csv").write_bytes(f"query;answer;négative_bad\n{rows}".encode("cp1252"))
+    with pytest.raises(
+        BadInput, match=r"rows\.csv:1: wrong encoding: byte 0xe9 is not utf-8; .*collection\.encoding=cp1252"
+    ):
+        read(Pairs(tmp_path / "rows.csv"), strict=strict)
+    assert answers(read(Pairs(tmp_path / "rows.csv", encoding="cp1252"))) == EXPECTED
 
 
 def test_words_for_nothing_are_words_in_a_csv(tmp_path, read):
@@ -170,6 +200,17 @@ def test_nested_passages_are_documents(pairs, form):
     assert "Nobody sleeps here" in set(collection.documents["text"])
     if form == "tevatron":
         assert "0where does the bat sleep" in set(collection.documents["id"])
+
+
+@pytest.mark.parametrize("content", ["{}", ["{}"], {"type": "text", "text": "{}"}, [{"type": "text", "text": "{}"}]])
+def test_messages_of_a_chat_may_be_in_parts(pairs, content):
+    def chat(text: str) -> list[dict[str, Any]]:
+        return [{"role": "user", "content": json.loads(json.dumps(content).replace("{}", text))}]
+
+    rows = [{"messages": chat(row["query"]), "positive_messages": chat(row["answer"])} for row in ROWS]
+    assert answers(pairs(rows)) == EXPECTED
+    with pytest.raises(BadInput, match=r":1: .*the query has a message whose content is no text \(bool\)"):
+        pairs([{"messages": [{"role": "user", "content": True}], "positive_messages": chat("yes")}])
 
 
 @pytest.mark.parametrize("row", [{"query": ""}, {"query": None}, {"answer": None}, {"answer": "  "}, {"answer": [""]}])
@@ -467,11 +508,17 @@ def test_lines_in_another_encoding_are_counted(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.tsv", "rows.jsonl", "rows.json"])
-@pytest.mark.parametrize("encoding", ["utf9", "hex"])
+@pytest.mark.parametrize("encoding", ["utf9", "hex", "idna", "undefined"])
 def test_an_unknown_encoding_is_refused_for_every_form_of_rows(tmp_path, name, encoding):
     (tmp_path / name).write_text('[{"query": "a", "positive": "b"}]')
     with pytest.raises(BadInput, match=rf"{name}: unknown encoding '{encoding}'; utf-8 and cp1252"):
         next(read_rows(tmp_path / name, Faults(), TextOptions(encoding=encoding)))
+
+
+def test_a_torn_utf_16_is_refused(tmp_path):
+    (tmp_path / "rows.csv").write_bytes("query,positive\nwho digs?,Moles dig\n".encode("utf-16")[:-1])
+    with pytest.raises(BadInput, match=r"rows\.csv: is not utf-16, or cut short .*; convert it to UTF-8 with iconv"):
+        list(read_rows(tmp_path / "rows.csv", Faults()))
 
 
 def test_a_damaged_gzip_is_an_error_even_when_not_strict(tmp_path):

@@ -61,6 +61,24 @@ def test_classes_of_a_saved_data_set_are_read(tmp_path, read):
 
 
 @pytest.mark.parametrize(
+    ("file", "content", "says"),
+    [("state.json", [], "holds no JSON object"), ("dataset_info.json", [], "holds no JSON object"),
+     ("dataset_dict.json", [], "holds no JSON object"),
+     ("dataset_dict.json", {"splits": None}, "has no list of splits"),
+     ("state.json", {"_data_files": ["rows"]}, "has no list of _data_files")],
+)  # fmt: skip
+def test_broken_descriptions_of_a_saved_data_set_are_refused(tmp_path, read, file, content, says):
+    write_lines(tmp_path / "rows.jsonl", ROWS)
+    (tmp_path / file).write_text(json.dumps(content))
+    with pytest.raises(BadInput, match=rf"{file}: {says}; save the dataset again, or move this file elsewhere"):
+        read(Pairs(tmp_path))
+
+
+def test_classes_may_be_called_by_numbers(tmp_path, read):
+    assert answers(read(Pairs(labelled(tmp_path / "rows.parquet", [0, 1], 1)))) == EXPECTED  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
     ("yes", "no"), [("yes", "no"), ("Relevant", "irrelevant"), ("true", "FALSE"), ("exact", "complement")]
 )
 def test_labels_may_be_words(pairs, yes, no):
