@@ -302,6 +302,8 @@ def test_selectors_read_the_scores_of_the_version_and_the_guard_drops(bert, tmp_
         (Mixture(InBatch(), BM25()), "a policy can't choose them for some"),
         (Mixture(Random(), BM25(), each=1), "a trainer's rows have one number"),
         (BM25(1, pick=pyrite.Adversarial()), "learns from losses or scores of each step"),
+        (BM25(1, pick=pyrite.Shared()), "selector: Shared chooses for a whole batch"),
+        (BM25(1, pick=pyrite.FromMargin()), "selector: FromMargin chooses for a whole batch"),
     ],
 )
 def test_what_needs_a_step_or_a_ranker_is_refused(bert, tmp_path, negatives, message):
