@@ -62,8 +62,12 @@ class MovingIndex:
         versions.check()
         return ServedVersion(VersionFolder(path), versions)
 
-    def start(self, service: ServedVersion, saved: Path | None = None) -> None:
-        """Publish the weights of the start, or bring back what `save` has kept. A training before is forgotten."""
+    def start(self, service: ServedVersion, saved: Path | None = None, step: int = 0) -> None:
+        """Publish the weights, or bring back what `save` has kept. A training before is forgotten.
+
+        Args:
+            step: the step whose weights the model has. The next batches are served nothing older.
+        """
         self.close()
         self.served, folder = service, service.folder
         folder.delete()
@@ -74,7 +78,8 @@ class MovingIndex:
             self.encoder, self.texts, folder, self.refresh.mode, self.shards, self.encoders
         )  # fmt: skip
         if saved is None:
-            self.builder.publish(0)
+            for version in self._served_after(step):
+                self.builder.publish(version)
         for step in waiting:
             self.builder.publish_saved(step)
 
@@ -101,6 +106,13 @@ class MovingIndex:
             self.builder.close()
             self.served.folder.delete()
             self.builder = None
+
+    def _served_after(self, step: int) -> list[int]:
+        """Return the versions up to a step that batches after it are served."""
+        versions, newest = self.served.versions, self.refresh.newest(step)
+        wanted = versions.of(versions.loader.first_of(step))
+        first = newest if wanted is None else wanted
+        return [first, *(each for each in range(first + 1, newest + 1) if self.refresh.due(each))]
 
     def _oldest(self, step: int, ahead: Mapping[str, int]) -> int:
         """Return the oldest version that is still served after a step."""

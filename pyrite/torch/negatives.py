@@ -169,7 +169,8 @@ class Negatives(IterableDataset[ServedBatch]):
         Returns:
             These negatives.
         """
-        self._encoder, self._score = encoder_of(model, encode), score
+        self.close()
+        self._encoder, self._score, self._of_trainer = encoder_of(model, encode), score, False
         self.training = self._training()
         return self
 
@@ -198,6 +199,7 @@ class Negatives(IterableDataset[ServedBatch]):
         self.training = self._training()
         self.shown = ShownFiles(self._temporary / "shown")
         self._index: MovingIndex | None = None
+        self._of_trainer = False
         self._callback: IndexCallback | None = None
         self._served: ServedBatch | None = None
 
@@ -211,10 +213,7 @@ class Negatives(IterableDataset[ServedBatch]):
             raise BadInput("a policy can't continue in several processes", "num_workers", "load with num_workers=0")
         training = self.training
         if self._index is None and self._encoder is not None and self._reads_versions(self.sampler):
-            loader = LoaderCounts(len(self), ahead=0)
-            self._index = self._new_index(self.sampler, training)
-            training.service = self._index.service(self._temporary / "index", loader)
-            self._index.start(training.service)
+            self._start_index()
         order = self._batches.order(training.examples, training.batch_size, self._rng)
         training.position = 0
         for start in range(0, len(order), training.batch_size):
@@ -227,6 +226,17 @@ class Negatives(IterableDataset[ServedBatch]):
             if self._index is not None:
                 self._index.after_step(training.step, lambda step: {})
         training.epoch += 1
+
+    def _start_index(self) -> None:
+        """Start the index of a loop: at its first batch, or at its next one after `close` or `use`."""
+        training = self.training
+        self._index = self._new_index(self.sampler, training)
+        if training.service is not None:  # of the index that was closed, which functions know
+            self._index.start(training.service, step=training.step)
+            return
+        training.service = self._index.service(self._temporary / "index", LoaderCounts(len(self), ahead=0))
+        self._index.start(training.service)
+        self.sampler.start(training)  # type: ignore[arg-type]
 
     def _serve(self, batch: Batch, negatives: NDArray[np.int32], waited: float) -> ServedBatch:
         training = self.training
@@ -287,8 +297,7 @@ class Negatives(IterableDataset[ServedBatch]):
             if any(node["_target_"] == IN_BATCH for node in self._config["function"].values()):
                 check_loss(getattr(trainer, "loss", None))
             inner = trainer.data_collator
-            if self._encoder is None and self._reads_versions(self._trainer_sampler):
-                self._encoder = encoder_of(trainer.model, None)
+            self._follow(trainer.model)
             self._use_prompts(getattr(inner, "prompts", None), getattr(inner, "router_mapping", None))
             within = self._form == "tuples" and compares_within_batch(getattr(trainer, "loss", None))
             negatives = self._batch_negatives(folder / "index", loader_counts(trainer.args), within)
@@ -381,6 +390,7 @@ class Negatives(IterableDataset[ServedBatch]):
         """Stop what builds the index of a loop, and delete its files. The end of the process does it too."""
         if self._index is not None:
             self._index.close()
+            self._index = None
 
     @functools.cached_property
     def _temporary(self) -> Path:
@@ -437,6 +447,17 @@ class Negatives(IterableDataset[ServedBatch]):
         index = MovingIndex(self._encoder, self._refresh, self._config["index"])
         index.prepare(self.collection, training, sampler)
         return index
+
+    def _follow(self, trained: Any) -> None:
+        """Read texts with the model that a trainer trains, unless another one was given that may stand still."""
+        if not self._reads_versions(self._trainer_sampler):
+            return
+        if self._encoder is None or self._of_trainer:
+            self._encoder, self._of_trainer = encoder_of(trained, None), True
+        elif self._refresh.mode != "never":
+            what = "the trainer trains another model, so that each version would have the same weights"
+            remedy = 'give Negatives the model of the trainer, or choose Refresh("never")'
+            refuse(self._encoder.stands_still(trained), what, "model", remedy)
 
     def _use_prompts(self, prompts: Any, routes: Any) -> None:
         """Read texts with the prompts and routes of a trainer."""

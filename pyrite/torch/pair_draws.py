@@ -17,13 +17,17 @@ from pyrite.sampling.relevant_pairs import RelevantPairs
 from pyrite.sampling.retrieval.function import RetrievalFunction
 from pyrite.sampling.retrieval.random import Random
 from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.selection.from_margin import FromMargin
 from pyrite.sampling.selection.selector import Selector
+from pyrite.sampling.selection.shared import Shared
 from pyrite.torch.external_training import ExternalTraining
 
 AFTER_A_STEP: dict[type, str] = {
     SamplingPolicy: "observe", Selector: "observe", RetrievalFunction: "after_selection",
 }  # fmt: skip
 """By kind of part the method that needs a step of the training, which a trainer of others' does not return."""
+OF_A_BATCH = (Shared, FromMargin)
+"""Selectors that choose for all queries of a batch together."""
 
 
 class Assigned:
@@ -61,16 +65,19 @@ class PairDraws:
         within_batch: whether the loss compares each query with the negatives of all rows of its batch.
 
     Raises:
-        BadInput: if a part learns from the steps of a training.
+        BadInput: if a part learns from the steps of a training, or a selector chooses for a whole batch.
     """
 
     def __init__(self, sampler: Sampler, training: ExternalTraining, seed: int, within_batch: bool = False) -> None:
         self.sampler, self.training, self.seed, self.within_batch = sampler, training, seed, within_batch
         parts = [*sampler.functions.values(), sampler.policy, sampler.selector, *sampler.selectors.values()]
-        for part in parts:
+        for part in [*parts, *sampler.policy.selectors.values()]:
+            what = f"{type(part).__name__} chooses for a whole batch, and in a trainer each pair is drawn by itself"
+            remedy = "choose another, or iterate over Negatives in a loop of your own"
+            refuse(isinstance(part, OF_A_BATCH), what, "selector", remedy)
             learner = _learns(part)
             what = f"{learner} learns from losses or scores of each step, which a trainer's loader lacks"
-            refuse(learner, what, "negatives", "choose another, or iterate over Negatives in a loop of your own")
+            refuse(learner, what, "negatives", remedy)
         what = "each= gives some queries more negatives than others, and a trainer's rows have one number"
         refuse(sampler.policy.each is not None, what, "policy.each", "leave it out")
         self.start()

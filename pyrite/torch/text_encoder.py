@@ -79,6 +79,11 @@ class TextEncoder(DenseRanker):
         changing = trained | {name for name, _ in self.named_buffers()}
         return {name: weight for name, weight in self.state_dict().items() if name in changing}
 
+    def stands_still(self, trained: nn.Module) -> bool:
+        """Return whether none of its weights changes when a model is trained; those of a function are unknown."""
+        weights, changing = list(self.parameters()), {id(weight) for weight in trained.parameters()}
+        return bool(weights) and not any(id(weight) in changing for weight in weights)
+
     def _read(self, texts: list[str], kind: str) -> Tensor:
         read = self.encode(texts, kind)
         vectors = torch.as_tensor(read.detach().cpu() if isinstance(read, Tensor) else np.asarray(read)).float()

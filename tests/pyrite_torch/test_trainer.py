@@ -302,6 +302,8 @@ def test_selectors_read_the_scores_of_the_version_and_the_guard_drops(bert, tmp_
         (Mixture(InBatch(), BM25()), "a policy can't choose them for some"),
         (Mixture(Random(), BM25(), each=1), "a trainer's rows have one number"),
         (BM25(1, pick=pyrite.Adversarial()), "learns from losses or scores of each step"),
+        (BM25(1, pick=pyrite.Shared()), "selector: Shared chooses for a whole batch"),
+        (BM25(1, pick=pyrite.FromMargin()), "selector: FromMargin chooses for a whole batch"),
     ],
 )
 def test_what_needs_a_step_or_a_ranker_is_refused(bert, tmp_path, negatives, message):
@@ -320,7 +322,7 @@ def test_what_needs_a_step_or_a_ranker_is_refused(bert, tmp_path, negatives, mes
     ],
 )
 def test_loaders_that_lose_count_are_refused(bert, tmp_path, arguments, message):
-    moving = Negatives(words(40), Dense(1, refresh=1), model=open_model(bert))
+    moving = Negatives(words(40), Dense(1, refresh=1))
     with pytest.raises(BadInput, match=message):
         moving.attach(trainer_of(bert, tmp_path, moving, **arguments))
 
@@ -459,7 +461,7 @@ def train_without_builder(bert: Path, out: Path, killed: int) -> Negatives:
                 builder.watch.join()
 
     dense = InBatch() + Dense(1, refresh=Refresh("async", every=1), pick=Top())
-    moving = Negatives(pairs(), dense, model=open_model(bert))
+    moving = Negatives(pairs(), dense)
     train(bert, out, Refresh(), negatives=moving, prepare=lambda trainer: trainer.add_callback(Kill()))
     return moving
 
@@ -516,6 +518,52 @@ def test_the_trainers_model_is_indexed_if_none_is_given(bert, tmp_path):
     moving.attach(trainer_of(bert, tmp_path, moving))
     assert moving._index is not None
     assert moving._index.encoder.prompts == {"query": "", "document": ""}
+
+
+def test_the_index_follows_the_model_of_each_trainer(bert, tmp_path):
+    moving = Negatives(words(40), Dense(1, refresh=Refresh("sync", every=1)))
+    for name in ("first", "second"):
+        trainer = trainer_of(bert, tmp_path / name, moving)
+        moving.attach(trainer)
+        assert moving._index is not None
+        assert moving._index.encoder.model is trainer.model
+
+
+def test_a_model_that_the_trainer_does_not_train_is_refused_unless_it_stands_still(bert, tmp_path):
+    other = open_model(bert)
+    moving = Negatives(words(40), Dense(1, refresh=1), model=other)
+    with pytest.raises(BadInput, match="model: the trainer trains another model"):
+        moving.attach(trainer_of(bert, tmp_path, moving))
+    still = Negatives(words(40), Dense(1, refresh=Refresh("never")), model=other)
+    still.attach(trainer_of(bert, tmp_path, still))
+    assert still._index is not None
+    assert still._index.encoder.model is other
+
+
+@pytest.mark.parametrize("refresh", [Refresh("sync", every=2), Refresh("never"), Refresh(every=2, lag=5)])
+def test_a_loop_goes_on_after_its_index_was_closed(bert, refresh):
+    dense = Dense(1, refresh=refresh, pick=Top())
+    negatives = Negatives(pairs(16), dense, model=open_model(bert), options={"training.batch_size": 2})
+    steps = [batch.step for batch in negatives]
+    negatives.close()
+    steps += [batch.step for batch in negatives]
+    assert steps == list(range(2 * len(negatives)))
+    negatives.close()
+
+
+def test_use_follows_another_model_in_a_loop(bert):
+    first, second = open_model(bert), open_model(bert)
+    negatives = Negatives(pairs(16), Dense(1, refresh=Refresh("sync", every=2), pick=Top()), model=first)
+    list(negatives)
+    with torch.no_grad():
+        for weight in second.parameters():
+            weight.normal_()
+    batch = next(iter(negatives.use(model=second)))
+    texts = negatives.collection.documents["text"].to_list()
+    scores = second.similarity(second.encode(batch.queries), second.encode(texts))
+    for row, (positive, shown) in zip(scores.tolist(), batch.documents, strict=True):
+        assert shown == max((text for text in texts if text != positive), key=lambda text: row[texts.index(text)])
+    negatives.close()
 
 
 def test_negatives_inherit_the_prompt_of_the_positive(bert, tmp_path):
