@@ -75,8 +75,8 @@ class Shown(Public):
 
     def __repr__(self) -> str:
         text = io.StringIO()
-        plain = {"no_color": True, "highlight": False, "emoji": False, "force_jupyter": False}
-        self.report.to_terminal(Console(file=text, width=WIDTH, **plain))
+        console = Console(file=text, width=WIDTH, no_color=True, highlight=False, emoji=False, force_jupyter=False)
+        self.report.to_terminal(console)
         return text.getvalue().rstrip()
 
 
