@@ -170,7 +170,8 @@ def _numbered(reader: Any, width: int, path: str | Path, faults: Faults) -> Iter
 
     The lines that a stray quote makes one row are reported as so many faults.
     """
-    line, fields = 1, []
+    fields: list[str] | None = []
+    line = 1
     while fields is not None:
         try:
             fields = next(reader, None)
