@@ -102,7 +102,13 @@ class Subwords(Tokenization):
         contents = texts_read_by(Path(local_root(self.checkpoint)))
         prompts: list[Any] = [vars(self.prompts)] if self.prompts != Prompts() else []
         prompts += [[asdict(frame) for frame in self.frames]] if self.frames else []
-        return ["subwords and one", contents or self.checkpoint, self.max_query, self.max_document, *prompts]
+        return [
+            "subwords, one and the prompts' lengths",
+            contents or self.checkpoint,
+            self.max_query,
+            self.max_document,
+            *prompts,
+        ]
 
     def cut(self, tokens: Tokens) -> str:
         both = (tokens.queries, tokens.documents)

@@ -315,10 +315,11 @@ def test_a_language_model_learns_and_no_weight_is_left_untrained(options, tied, 
 
 def test_a_tokenizer_that_pads_and_cuts_finds_the_same_template():
     plain, padded, forms = copy.deepcopy(words_tokenizer()), copy.deepcopy(words_tokenizer()), []
-    padded.backend_tokenizer.enable_padding(length=32)
-    padded.backend_tokenizer.enable_truncation(3)
     for tokenizer in (plain, padded):
         tokenizer.chat_template = template_of(tokenizer, "Judge: {query} Note: {document} Answer:")
+        if tokenizer is padded:
+            tokenizer.backend_tokenizer.enable_padding(length=32)
+            tokenizer.backend_tokenizer.enable_truncation(3)
         forms.append(PairForm.of_chat(tokenizer, Chat(), "", False, "x"))
     assert forms[1] == forms[0]
 
