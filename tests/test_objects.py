@@ -356,6 +356,13 @@ def study_of(negatives: object = None, rankers: object = (), **arguments: object
         (lambda: study_of(seeds=[0, 1, 1]), "seeds has 1 twice"),
         (lambda: study_of(measure=["nDCG@10", "AP"]), "measure: is a list"),
         (lambda: study_of(options=["seed=1"]), "options: is a list; give a mapping"),
+        (
+            lambda: study_of(seeds=2, options={"seeds": 1}),
+            "options: seeds is what an argument of Study gives; leave it",
+        ),
+        (lambda: study_of(seeds=[0, 1], options={"seed": 5}), "options: seed is what an argument of Study gives"),
+        (lambda: study_of(options={"out": "oo"}), "options: out is what an argument of Study gives; leave it out of"),
+        (lambda: study_of(search="all", options={"origin": "bm25"}), "options: origin is what an argument of Study"),
         (lambda: pyrite.Collection("pairs.csv"), "'pairs.csv' is no collection; give pyrite.Pairs(…), or"),
         (
             lambda: Collection.from_pairs("pairs.csv", strict=False),
