@@ -126,6 +126,8 @@ class Study(Public):
         remedy = "give them by label, as {'in-batch': InBatch(), …}"
         negatives = of_kind(negatives, Mapping, "negatives", remedy, "is a {}, and methods need labels")
         of_kind(rankers, Sequence, "rankers", "give a list, as [Static()]", "is a {}, no list")
+        nothing = [str(label) for label, each in negatives.items() if each is None]
+        refuse(nothing, "{} has no negatives", "negatives", "give a function, as InBatch(), or leave the label out")
         refuse(not negatives, "a study needs negatives to compare", remedy="give negatives={'in-batch': InBatch(), …}")
         negatives = {str(label): each for label, each in negatives.items()}
         if baseline is not None and str(baseline) not in (*negatives, UNTRAINED):

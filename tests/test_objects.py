@@ -347,6 +347,11 @@ def study_of(negatives: object = None, rankers: object = (), **arguments: object
         (lambda: pyrite.Study("seed=1", {"a": BM25()}), "data: is a str, not a collection; give a path, a table of"),
         (lambda: pyrite.Study("nowhere", {"a": BM25()}), "nowhere: no such file or folder; check the path"),
         (lambda: pyrite.Study("nowhere.csv", {"a": BM25()}), "nowhere.csv: no such file or folder; check the path"),
+        (
+            lambda: study_of(negatives={"a": BM25(), "none": None}),
+            "negatives: none has no negatives; give a function, as",
+        ),
+        (lambda: pyrite.Dense(1, refresh=2.5), "Refresh: every is 2.5; choose a whole number from 1 up"),
         (lambda: study_of(negatives=[BM25()]), "negatives: is a list, and methods need labels"),
         (lambda: study_of(rankers=Static()), "rankers: is a Static, no list"),
         (lambda: study_of(rankers=["static"]), "'static' is no ranker"),
@@ -556,7 +561,12 @@ def test_a_table_is_data_and_its_faults_are_told_by_its_rows_and_arguments(own_c
             fault()
 
 
-@pytest.mark.parametrize("table", [None, 3, b"x", ["a"], [("a", "b")], {"a": [1], "b": [1, 2]}], ids=str)
+COLUMN = pl.Series("query", ["a"])
+
+
+@pytest.mark.parametrize(
+    "table", [None, 3, b"x", ["a"], [("a", "b")], {"a": [1], "b": [1, 2]}, COLUMN, COLUMN.to_pandas()], ids=repr
+)
 def test_what_is_no_table_of_pairs_is_refused(table, own_cache):
     with pytest.raises(BadInput, match=r"is no table of pairs.*; give a path, a data frame, or a list of mappings"):
         Collection.from_pairs(table)
