@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Literal
 from rich.console import Console
 
 from pyrite.analysis.methods import UNTRAINED
+from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.trainer_option import place_of
 from pyrite.cluster.config.trust import trusting
 from pyrite.cluster.output.manifest import CONFIG
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 
 NO_COLLECTION = "is a {}, not a collection"
+OF_ARGUMENTS = ("baseline", "methods", "out", "scale", "seeds")
+"""Options of a study that only its arguments give; `methods` are `negatives` and `rankers`."""
 
 
 @checked
@@ -94,7 +97,8 @@ class Study(Public):
             (`pyrite.torch.TrainingData`) of a script or module, or a command. Its further arguments are options, as
             `{"trainer.lr": 1e-5}`.
         out: the folder or URI of the results. None makes a new folder under `outputs/`.
-        options: further overrides of runs or of the study, by key, as `{"training.max_epochs": 3}`.
+        options: further overrides of runs or of the study, by key, as `{"training.max_epochs": 3}`; none that an
+            argument gives.
 
     Raises:
         BadInput: if an argument has the wrong type, or no method has the label. Values are checked by `run`, before any
@@ -122,6 +126,8 @@ class Study(Public):
         remedy = "give them by label, as {'in-batch': InBatch(), …}"
         negatives = of_kind(negatives, Mapping, "negatives", remedy, "is a {}, and methods need labels")
         of_kind(rankers, Sequence, "rankers", "give a list, as [Static()]", "is a {}, no list")
+        nothing = [str(label) for label, each in negatives.items() if each is None]
+        refuse(nothing, "{} has no negatives", "negatives", "give a function, as InBatch(), or leave the label out")
         refuse(not negatives, "a study needs negatives to compare", remedy="give negatives={'in-batch': InBatch(), …}")
         negatives = {str(label): each for label, each in negatives.items()}
         if baseline is not None and str(baseline) not in (*negatives, UNTRAINED):
@@ -133,7 +139,9 @@ class Study(Public):
         self._overrides += _seeds(seeds)
         self._trainer = [] if trainer is None else override("trainer.run", place_of(trainer))
         self._overrides += self._trainer
-        self._overrides += settings(options=options)
+        of_options = settings(options=options)
+        _refuse_twice(options or {}, self._overrides)
+        self._overrides += of_options
         self._overrides.append(f"methods={written(self._methods(negatives, rankers))}")
         self._overrides += given("baseline", baseline and _literal(baseline))
 
@@ -201,6 +209,13 @@ class Study(Public):
 
     def __repr__(self) -> str:
         return f"Study({self.command})"
+
+
+def _refuse_twice(options: Mapping[str, object], written_already: Sequence[str]) -> None:
+    """Refuse options that are arguments of a study; `measures` may be more than the one of `measure`."""
+    given_already = {*OF_ARGUMENTS, *map(key_of, written_already)} - {"measures"}
+    twice = [key for key in options if key in given_already]
+    refuse(twice, "{} is what an argument of Study gives", "options", "leave it out of them, and give the argument")
 
 
 def _literal(label: object) -> str:

@@ -297,7 +297,8 @@ def _rows_of(table: object) -> Any:
     """Return a frame, a data set or a list of rows; refuse a list of anything else."""
     frame: Any = list(table) if isinstance(table, Iterator) else table
     rows = frame if isinstance(frame, list | tuple) else []
-    if isinstance(table, str | bytes | None) or not all(isinstance(row, Mapping) for row in rows):
+    is_column = hasattr(table, "to_frame")  # of pandas or polars
+    if is_column or isinstance(table, str | bytes | None) or not all(isinstance(row, Mapping) for row in rows):
         raise BadInput(f"a {type(table).__name__} is no table of pairs", "from_pairs", TABLES)
     if (getattr(frame, "format", None) or {}).get("type") == "custom":
         return [dict(row) for row in frame]  # a data set of `datasets` with a transform, which reading applies

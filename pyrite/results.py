@@ -479,7 +479,7 @@ class MiningResult(Result):
 
     @property
     def rows(self) -> pl.DataFrame:
-        """The texts of all rows, with the formats `parquet` and `dataset`."""
+        """The texts of all rows, or what another trainer's format has of them."""
         return self._parts("data")
 
     @property
@@ -490,8 +490,10 @@ class MiningResult(Result):
     guarded = Frame("One row per query and document that the guard dropped, with the reason.")
 
     def _parts(self, name: str) -> pl.DataFrame:
-        contents = (self.storage.read(f"{name}/{part}") or b"" for part in self.storage.names(name))
-        return pl.concat([pl.read_parquet(io.BytesIO(content)) for content in contents])
+        contents = {part: self.storage.read(f"{name}/{part}") for part in self.storage.names(name)}
+        tables = [_read_rows(part, content) for part, content in contents.items() if content]
+        refuse(not tables, f"there is no {name}/", self.folder, "name the folder of a finished mining")
+        return pl.concat(tables, how="vertical_relaxed")
 
     @property
     def dataset(self) -> Dataset:
@@ -510,6 +512,12 @@ class MiningResult(Result):
         for name in ("ranks", "scores"):
             columns += [pl.col(name).fill_nan(None).quantile(at).alias(f"{name} {key}") for key, at in points.items()]
         return by_kind.agg(columns)
+
+
+def _read_rows(name: str, content: bytes) -> pl.DataFrame:
+    """Return the rows of a file: a table of parquet, or lines of JSON."""
+    file = io.BytesIO(content)
+    return pl.read_parquet(file) if name.endswith(".parquet") else pl.read_ndjson(file, infer_schema_length=None)
 
 
 class AuditResult(Result):

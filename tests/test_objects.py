@@ -347,6 +347,11 @@ def study_of(negatives: object = None, rankers: object = (), **arguments: object
         (lambda: pyrite.Study("seed=1", {"a": BM25()}), "data: is a str, not a collection; give a path, a table of"),
         (lambda: pyrite.Study("nowhere", {"a": BM25()}), "nowhere: no such file or folder; check the path"),
         (lambda: pyrite.Study("nowhere.csv", {"a": BM25()}), "nowhere.csv: no such file or folder; check the path"),
+        (
+            lambda: study_of(negatives={"a": BM25(), "none": None}),
+            "negatives: none has no negatives; give a function, as",
+        ),
+        (lambda: pyrite.Dense(1, refresh=2.5), "Refresh: every is 2.5; choose a whole number from 1 up"),
         (lambda: study_of(negatives=[BM25()]), "negatives: is a list, and methods need labels"),
         (lambda: study_of(rankers=Static()), "rankers: is a Static, no list"),
         (lambda: study_of(rankers=["static"]), "'static' is no ranker"),
@@ -356,6 +361,13 @@ def study_of(negatives: object = None, rankers: object = (), **arguments: object
         (lambda: study_of(seeds=[0, 1, 1]), "seeds has 1 twice"),
         (lambda: study_of(measure=["nDCG@10", "AP"]), "measure: is a list"),
         (lambda: study_of(options=["seed=1"]), "options: is a list; give a mapping"),
+        (
+            lambda: study_of(seeds=2, options={"seeds": 1}),
+            "options: seeds is what an argument of Study gives; leave it",
+        ),
+        (lambda: study_of(seeds=[0, 1], options={"seed": 5}), "options: seed is what an argument of Study gives"),
+        (lambda: study_of(options={"out": "oo"}), "options: out is what an argument of Study gives; leave it out of"),
+        (lambda: study_of(search="all", options={"origin": "bm25"}), "options: origin is what an argument of Study"),
         (lambda: pyrite.Collection("pairs.csv"), "'pairs.csv' is no collection; give pyrite.Pairs(…), or"),
         (
             lambda: Collection.from_pairs("pairs.csv", strict=False),
@@ -549,7 +561,12 @@ def test_a_table_is_data_and_its_faults_are_told_by_its_rows_and_arguments(own_c
             fault()
 
 
-@pytest.mark.parametrize("table", [None, 3, b"x", ["a"], [("a", "b")], {"a": [1], "b": [1, 2]}], ids=str)
+COLUMN = pl.Series("query", ["a"])
+
+
+@pytest.mark.parametrize(
+    "table", [None, 3, b"x", ["a"], [("a", "b")], {"a": [1], "b": [1, 2]}, COLUMN, COLUMN.to_pandas()], ids=repr
+)
 def test_what_is_no_table_of_pairs_is_refused(table, own_cache):
     with pytest.raises(BadInput, match=r"is no table of pairs.*; give a path, a data frame, or a list of mappings"):
         Collection.from_pairs(table)

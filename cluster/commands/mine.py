@@ -34,10 +34,12 @@ from pyrite.cluster.output.tables import read_table
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.cut_checkpoints import cut_of
+from pyrite.cluster.runs.shared_parts import FEW
 from pyrite.cluster.runs.trained import precision_line
 from pyrite.cluster.runs.what_was_read import cut_words, sentence
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.encoding import unmatched_queries
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.precision import AUTO
 
@@ -177,14 +179,29 @@ class MineWork(Work):
         totals, functions = finish(self.store, self.shards, self.config, command, about, judgements)
         console.print(_summary(totals, functions, cut_of(self.config)), crop=False)
         what = f"no row was mined: of {counted(totals['examples'], 'pair')}, each had too few negatives"
-        remedy = "start another with fewer (count=, negatives.NAME=), a longer list (function.NAME.depth=) or "
-        remedy += "a weaker guard; if queries share no word with any document, a line above says what to set"
-        refuse(not totals["rows"], what, self.storage.place, remedy)
+        if not totals["rows"]:
+            raise BadInput(what, self.storage.place, f"start another with {_for_rows(self.miner, functions)}")
         advice = remarks(totals, functions, self.miner.guard.active, self.storage.place, self.config["count"])
         ids = read_table(self.storage, f"ids/{self.shards[0].name}") if self.shards else None
         shown = [] if ids is None else _example(ids, collection)
         print_lines(console, *shown, *advice, f"results: {self.storage}")
         return 0
+
+
+def _for_rows(miner: Miner, functions: pl.DataFrame) -> str:
+    """Return what gives rows to a mining that has none, because functions had fewer negatives than were asked of them.
+
+    Args:
+        functions: the summary of the functions.
+    """
+    short, numbers = functions.filter(pl.col("missing") > 0)["function"], miner.config["negatives"]
+    unnumbered = [name for name in short if numbers.get(name) is None and len(functions) > 1]
+    if unnumbered:
+        name, kind = unnumbered[0], type(miner.functions[unnumbered[0]]).__name__
+        return f"a number for {name}: negatives.{name}=2, or {kind}(2) in Python"
+    few = len(unmatched_queries(miner.encoded)) <= FEW * len(miner.encoded.queries)
+    words = "" if few else "; queries share no word with any document, and a line above says what to set"
+    return f"fewer (count=, negatives.NAME=), a longer list (function.NAME.depth=) or a weaker guard{words}"
 
 
 MINE = Verb(

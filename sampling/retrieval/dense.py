@@ -179,7 +179,7 @@ class Dense(FromLists):
 
     @classmethod
     def _divide(cls, args: tuple[Any, ...], options: dict[str, Any]) -> Divided:
-        if isinstance(options.get("refresh"), int | str):
+        if not isinstance(options.get("refresh", Refresh()), Refresh):
             options = options | {"refresh": Refresh(every=options["refresh"])}
         return super()._divide(args, options)
 

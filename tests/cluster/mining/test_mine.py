@@ -349,9 +349,23 @@ def test_a_mining_without_a_row_fails_and_other_files_are_left_alone(of_mine, tm
     with pytest.raises(BadInput, match=r"holds other files \(summary.csv\); choose another out="):
         pyrite.mine([*of_mine, f"out={tmp_path}"])
     assert [file.name for file in tmp_path.iterdir()] == ["summary.csv"]
-    with pytest.raises(BadInput, match=r"no row was mined: of 24 pairs, each had too few negatives; start"):
+    with pytest.raises(
+        BadInput, match=r"no row was mined: of 24 pairs, each had too few negatives; start another with f.* guard$"
+    ):
         pyrite.mine([*of_mine, "guard.ceiling=-1", f"out={tmp_path / 'none'}"])
     assert pyrite.MiningResult(str(tmp_path / "none")).summary["of negatives"].dtype == pl.Float64
+    without_number = ["function=[in_batch,bm25]", "negatives.bm25=1", f"out={tmp_path / 'whole_batch'}"]
+    with pytest.raises(BadInput, match=r"a number for in_batch: negatives.in_batch=2, or InBatch\(2\) in Python$"):
+        pyrite.mine([*of_mine, *without_number])
+
+
+@pytest.mark.parametrize("form", ["json", "flagembedding"])
+def test_rows_are_read_in_the_format_in_which_they_are(of_mine, tmp_path, form):
+    result = pyrite.mine([*of_mine, "shard=7", f"format={form}", f"out={tmp_path / 'out'}"])
+    assert len(result.rows) == len(result.ids) > 7
+    assert result.rows.columns[0] == "query"
+    with pytest.raises(BadInput, match=r"nowhere: there is no ids/; name the folder of a finished mining"):
+        pyrite.MiningResult("nowhere").ids  # noqa: B018
 
 
 MEMORY = """
