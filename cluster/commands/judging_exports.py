@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
+import polars as pl
 from rich.console import Console
 
 from pyrite.cluster.commands.judging_folder import OVERRIDES, folder_of, remembered
@@ -18,8 +19,9 @@ from pyrite.pooling.judging.backup import back_up
 from pyrite.pooling.judging.log_check import check_log
 from pyrite.pooling.judging.options import Options
 from pyrite.ranking.bounds import check_arguments
+from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.errors import BadInput, refuse
-from pyrite.ranking.trec_files import read_qrels
+from pyrite.ranking.trec_files import Repeated, read_qrels
 
 OF_AN_EXPORT = Taken(("out", "resolve"), "{key} has no effect on an export", "give out=, and resolve= if you need it")
 OF_A_BACKUP = Taken(("out",), "{key} has no effect on a backup", "give out= alone")
@@ -53,10 +55,10 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
         export_files.write(Path(path), export.table(content))
         print_lines(console, f"{counted(len(content.judgements), 'judgement')}: {path}")
         return
+    machine = _grades_of_model(stored)  # before anything is written: the file may be gone
     disagreements = export.write_qrels(content, options.resolve, Path(path))
-    machine = stored.get("machine", "null")
-    if machine != "null":
-        model_grades = export.write_machine(content, read_qrels(machine.strip("'\"")), Path(path))
+    if machine is not None:
+        model_grades = export.write_machine(content, machine, Path(path))
         print_lines(console, f"grades of a model for unjudged documents: {model_grades}")
     judged, known = content.judgements.drop_nulls("grade").n_unique(["topic", "document"]), len(content.known)
     print_lines(console, f"{counted(judged, 'document')} judged, {known:,} known before: {path}")
@@ -64,6 +66,16 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
         print_lines(console, f"documents with the text of a judged one, which have its grade: {judged_with:,}")
     if disagreements:
         print_lines(console, f"disagreements of assessors: {disagreements}")
+
+
+def _grades_of_model(stored: Mapping[str, str]) -> pl.DataFrame | None:
+    """Read the judgements of `machine=` as the judging did, by the options of its folder; None if it has none."""
+    given = {key: value.strip("'\"") for key, value in stored.items()}
+    if given.get("machine", "null") == "null":
+        return None
+    faults = Faults(given.get("strict", "true").lower() not in ("false", "no", "off", "0"))
+    repeated = cast(Repeated, given.get("qrels_repeated", "max"))
+    return read_qrels(given["machine"], given.get("encoding", "utf-8"), faults, repeated)
 
 
 def write_backup(overrides: Sequence[str], path: str, console: Console) -> None:

@@ -145,7 +145,7 @@ def _output(out: str | None) -> tuple[Storage, str]:
     folder, _, name = out.rpartition("/")
     refuse(not name, "a run is a file", out, "give out=FOLDER/NAME.run")
     refuse(os.path.isdir(out), "is a folder, and a run is a file", out, f"give out={out}/NAME.run")
-    storage = Storage(folder or ".")
+    storage = Storage(folder or ("/" if out.startswith("/") else "."))
     refuse(storage.read(name) is not None, "already exists", out, "choose another out=, or delete it")
     return storage, name
 

@@ -50,6 +50,9 @@ class TimedProtocol(H11Protocol):
                 self.transport.write(self.conn.send(event) or b"")
         except h11.LocalProtocolError:  # in the middle of another answer
             pass
+        if self.cycle is not None and not self.cycle.response_complete:  # whose answer would be a second one
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
         self._refused = True
         self._stop()
         if self.transport.is_closing():

@@ -13,14 +13,13 @@ from pyrite.pooling.judging.copies import spread
 from pyrite.pooling.judging.export_files import trec_lines, write
 from pyrite.pooling.judging.store import KNOWN, Snapshot
 from pyrite.pooling.runs import by_value
+from pyrite.ranking.collections.judgement_files import FORMULA
 
 Rule = Literal["highest", "first", "last"]
 RULES: Mapping[Rule, Callable[[Sequence[int]], int]] = {
     "highest": max, "first": lambda grades: grades[0], "last": lambda grades: grades[-1],
 }  # fmt: skip
 """The grade that counts of several, given in the order in which they were made."""
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""Starts of a text that a spreadsheet takes for a formula; the last are the wide forms of =, +, - and @."""
 SAME_TEXT = "same_text"
 """The column of documents that were judged with a document."""
 _ORDINALS = ("first", "second", "third")

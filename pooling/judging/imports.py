@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pyrite.pooling.judging.export import FORMULA
 from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.judgement_files import FORMULA
 from pyrite.ranking.collections.names import first
 from pyrite.ranking.collections.opened import plain_name
 from pyrite.ranking.collections.row_files import read_rows
@@ -144,7 +144,9 @@ def _made(fields: Mapping[str, str], words: Mapping[str, int], where: str) -> Ma
     word = fields["grade"].strip().lower()
     grade = words.get(word, words.get(word.removesuffix(".0")))
     what = f"grade {word!r} is none of this pool's ({', '.join(words)})"
-    refuse(grade is None and word not in CANNOT, what, where, "give labels= with these words")
+    is_number = word.removeprefix("-").replace(".", "", 1).isdigit()
+    remedy = "correct it in the file, or leave the row out" if is_number else "give labels= with these words"
+    refuse(grade is None and word not in CANNOT, what, where, remedy)
     texts = (fields.get(name, "") for name in ("note", "rationale"))
     return Made(fields["topic"], fields["document"], grade, fields["assessor"], _seconds(fields, where), *texts)
 

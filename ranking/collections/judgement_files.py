@@ -46,6 +46,8 @@ QRELS: Mapping[str, pl.DataType] = {
 TYPES: Mapping[str, pl.DataType] = {**RUN, **QRELS, "rank": pl.String()}  # read although it is no whole number
 READ_RUN = {"query": pl.String, "document": pl.String, "rank": pl.Int32, "score": pl.Float64, "tag": pl.String}
 READ_QRELS = {"query": pl.String, "document": pl.String, "grade": pl.Int32}
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""Starts of a text that a spreadsheet takes for a formula; the last are the wide forms of =, +, - and @."""
 HEAD = 100
 """The number of lines by which the form of a file is found."""
 _ROW_WITH_HASH = re.compile(r"#\S+([ \t]+\S+){2,}")
@@ -181,7 +183,9 @@ def _of_pyrite(frame: pl.DataFrame, faults: Faults) -> pl.DataFrame:
 
     A text that a spreadsheet would take for a formula has an apostrophe before it.
     """
-    unmarked = pl.col("query", "document").str.replace(r"^'([=+\-@\t\r])", "${1}")
+    ids = pl.col("query", "document")
+    is_marked = ids.str.starts_with("'") & ids.str.slice(1, 1).is_in(FORMULA)
+    unmarked = pl.when(is_marked).then(ids.str.slice(1)).otherwise(ids)
     grades = frame.with_columns(unmarked, pl.col("grade").cast(pl.Int32, strict=False))
     faults.note("judgements without a grade (the assessor could not judge), left out", grades["grade"].null_count())
     return grades.drop_nulls("grade")

@@ -133,6 +133,21 @@ def test_export(start, files, console):
             write_qrels([out, wrong], str(made / name), console)
 
 
+def test_an_export_reads_the_grades_of_a_model_as_the_judging_did(start, files, console):
+    machine = files / "machine"
+    machine.write_bytes("1 0 d1 1\n1 0 d2 1\nbroken\n1 0 é 1\n".encode("latin-1"))
+    start(*options(files), f"machine={machine}", "encoding=latin-1", "strict=false")
+    judged(files)
+    out, qrels = f"out={files / 'out'}", files / "qrels.txt"
+    write_qrels([out], str(qrels), console)
+    assert (files / "qrels.txt.machine.txt").read_text("utf-8").splitlines() == ["1 0 d2 1", "1 0 é 1"]
+    machine.unlink()
+    qrels.unlink()
+    with pytest.raises(BadInput, match="no such file"):
+        write_qrels([out], str(qrels), console)
+    assert not qrels.exists()
+
+
 @pytest.mark.parametrize("as_list", [True, False])
 def test_a_folder_of_an_older_version_is_exported_and_continued(start, files, console, as_list):
     """Until version 0.1 the options were a list, and no working folder was recorded."""
@@ -305,6 +320,8 @@ def test_what_is_not_imported_is_counted(start, files, console):
 
 @pytest.mark.parametrize(("name", "content", "says"), [
     ("a.csv", "topic,document,grade,assessor\n1,d1,perhaps,bo\n", "a.csv:2: grade 'perhaps' is none of this pool's"),
+    ("a.csv", "topic,document,grade,assessor\n1,d1,-7,bo\n",
+     "is none of this pool's (not relevant, relevant, 0, 1); correct it in the file, or leave the row out"),
     ("a.csv", "topic,document,grade\n1,d1,1\n", "a.csv:2: a judgement without assessor; name it by one of assessor, "),
     ("a.csv", "topic,document,grade,assessor,time\n1,d1,1,bo,noon\n", "a.csv:2: 'noon' is no time; write it as"),
     ("a.csv", "topic,document,grade,assessor\n", "a.csv: no judgements in it"),

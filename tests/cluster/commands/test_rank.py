@@ -1,5 +1,6 @@
 """`pyrite rank`: what a run has learned ranks any collection, and pools read what it leaves."""
 
+import os
 import re
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import polars as pl
 import pytest
 
 import pyrite
+from pyrite.cluster.commands.rank import _output
 from pyrite.cluster.runs.trained import read_ranker
 from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.cache import open_collection
@@ -121,6 +123,12 @@ def test_measures_that_see_more_than_the_run_has_are_named(small_bert, of_rank, 
     for depth, said in ((5, "depth=5: of the run, the first 5 documents count for AP, RR@10\n"), (60, "")):
         assert command("rank", small_bert, *of_rank, *options, f"depth={depth}", f"out={tmp_path / str(depth)}") == 0
         assert re.findall(r"depth=.*\n", capsys.readouterr().out) == [said] * bool(said)
+
+
+def test_a_run_may_be_at_the_root_of_the_file_system():
+    storage, name = _output("/second.run")
+    assert os.path.samefile(storage.path(""), "/")
+    assert name == "second.run"
 
 
 def test_what_is_no_ranker_is_refused(base, of_rank, tmp_path):

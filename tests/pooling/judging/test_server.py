@@ -773,6 +773,17 @@ def test_what_is_no_http_is_refused_with_the_headers(serve):
     assert b"Content-Security-Policy: default-src 'none'" in answer
 
 
+def test_a_body_that_is_no_http_is_refused_once_and_without_a_traceback(serve, capsys):
+    served = serve()
+    with socket.create_connection(("127.0.0.1", served.port), timeout=60) as other:
+        other.sendall(b"POST /next HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
+        answer = b"".join(iter(lambda: other.recv(1 << 16), b""))
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1") == 1
+    served.client()  # the refused request is over
+    assert capsys.readouterr().err.splitlines() == ["WARNING:  Invalid HTTP request received."]
+
+
 def test_a_log_that_was_edited_is_refused(serve, tmp_path):
     served = serve()
     served.client("ada").post("/next")

@@ -83,12 +83,18 @@ def test_judgements_that_pyrite_judge_exports_are_read(tmp_path):
         ("301", "=d1", 1, "ann", "t", 'two\n"lines"'),
         ("301", "d2", None, "ann", "t", ""),
         ("302", "d3", 0, "bo", "t", ""),
+        ("302", "\uff20d4", 0, "bo", "t", ""),
+        ("302", "'d5", 0, "bo", "t", ""),
     ]
     names = ["topic", "document", "grade", "assessor", "time", "note"]
     frame = pl.DataFrame(rows, names, orient="row")
-    frame.with_columns(document=pl.col("document").str.replace("^=", "'=")).write_csv(tmp_path / "judgements.csv")
+    frame.with_columns(document=pl.col("document").str.replace("^([=\uff20])", "'$1")).write_csv(
+        tmp_path / "judgements.csv"
+    )
     faults = Faults()
-    assert read_qrels(tmp_path / "judgements.csv", faults=faults).rows() == [("301", "=d1", 1), ("302", "d3", 0)]
+    assert read_qrels(tmp_path / "judgements.csv", faults=faults).rows() == [
+        ("301", "=d1", 1), ("302", "d3", 0), ("302", "\uff20d4", 0), ("302", "'d5", 0),
+    ]  # fmt: skip
     assert faults.notes == {"judgements without a grade (the assessor could not judge), left out": 1}
 
 
