@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from os import PathLike
 
+NONE_RELEVANT = ("no judgement is above 0, so no document is relevant", "collection", "check its grades")
+"""What is wrong with a collection without a relevant document, see `refuse`."""
+
 
 class BadInput(Exception):
     """Bad input from a user: printed as one line, and the command ends with exit code 2.

@@ -26,7 +26,7 @@ from pyrite.ranking.collections.splits import TEST_ONLY
 from pyrite.ranking.digest import files_of
 from pyrite.ranking.embedding import embed, embed_sparse
 from pyrite.ranking.encoding import SPLITS, EncodedCollection, Judgements
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import NONE_RELEVANT, BadInput, refuse
 from pyrite.ranking.frozen import FrozenRanker
 from pyrite.ranking.index import IndexOptions, VectorIndex
 from pyrite.ranking.ranked_lists import RankedLists
@@ -77,7 +77,7 @@ def shards_of(encoded: EncodedCollection, config: dict[str, Any]) -> list[Shard]
         for number, start in enumerate(range(0, len(queries), size)):
             part = queries[start : start + size]
             shards.append(Shard(f"{name}-{number:05d}", len(shards), name, part))
-    refuse(not answered.any(), "no judgement is above 0, so no document is relevant", "collection", "check its grades")
+    refuse(not answered.any(), *NONE_RELEVANT)
     if not shards:
         wanted = "" if wanted == "all" else f"{wanted} "
         raise BadInput(f"no {wanted}query has a relevant document", "queries", "choose train, dev, test or all")
