@@ -47,3 +47,14 @@ def no_teacher(what: str, where: str) -> BadInput:
         where: the option that needs it.
     """
     return BadInput(what, where, "choose teacher=bm25, run_file, ranker, given or embedding")
+
+
+def none_relevant(relevant_from: int) -> BadInput:
+    """Return the error of a collection in which no document is relevant.
+
+    Args:
+        relevant_from: the lowest grade that counts as relevant.
+    """
+    return BadInput(
+        f"no judgement is above {relevant_from - 1}, so no document is relevant", "collection", "check its grades"
+    )

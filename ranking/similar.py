@@ -39,11 +39,14 @@ def similar(name: str, known: Iterable[str], least: float = SIMILARITY) -> str |
 
 
 def similar_path(path: str | os.PathLike[str], otherwise: str = "check the path") -> str:
-    """Return the remedy for a path that does not exist: the file or folder next to it with a similar name.
+    """Return the remedy for a path that does not exist: the target of a link, or the file or folder next to it with a
+    similar name.
 
     Args:
         otherwise: the remedy if there is none.
     """
     place = Path(path)
+    if place.is_symlink():
+        return f"it is a link to {os.readlink(place)}, which is not there"
     near = similar(place.name, os.listdir(place.parent) if place.parent.is_dir() else [], OF_FILES)
     return f"did you mean {place.parent / near}?" if near else otherwise

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.splits import folds, shuffled
 from pyrite.ranking.encoding import SPLITS, EncodedCollection
+from pyrite.ranking.errors import none_relevant
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,11 @@ def split_queries(
             their ids, so that a smaller limit takes a subset of a larger one.
 
     Raises:
-        BadInput: if there are fewer queries with a relevant document than folds.
+        BadInput: if no query has a relevant document, or fewer than there are folds.
     """
     rows = np.flatnonzero(np.diff(encoded.judgements.relevant().offsets))
+    if not len(rows):
+        raise none_relevant(encoded.judgements.relevant_from)
     queries = collection.queries[rows]
     if (encoded.split >= 0).any():
         codes = [encoded.split[rows]]

@@ -21,7 +21,7 @@ from pyrite.ranking.bounds import AtLeast, Positive, checked
 from pyrite.ranking.dropout import DropoutSeeds, seeded_dropout
 from pyrite.ranking.early_stopping import EarlyStopping
 from pyrite.ranking.encoding import EncodedCollection
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import BadInput, none_relevant, refuse
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.held_out import HeldOut
 from pyrite.ranking.objectives.block import Block
@@ -156,12 +156,8 @@ class RankerTraining:
         self.scores = BlockScores(ranker, encoded, chunk)
         self.examples = pairs_of(encoded, queries, most_examples)
         if not len(self.examples):
-            refuse(
-                not len(encoded.judgements.relevant().documents),
-                f"no judgement is above {encoded.judgements.relevant_from - 1}, so no document is relevant",
-                "collection",
-                "check its grades",
-            )
+            if not len(encoded.judgements.relevant().documents):
+                raise none_relevant(encoded.judgements.relevant_from)
             raise BadInput("no training query has a relevant document", "collection", "is there a train split?")
         refuse(
             not all(len(evaluation.candidates.queries) for evaluation in self.evaluations.values()),

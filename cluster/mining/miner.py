@@ -26,7 +26,7 @@ from pyrite.ranking.collections.splits import TEST_ONLY
 from pyrite.ranking.digest import files_of
 from pyrite.ranking.embedding import embed, embed_sparse
 from pyrite.ranking.encoding import SPLITS, EncodedCollection, Judgements
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import BadInput, none_relevant, refuse
 from pyrite.ranking.frozen import FrozenRanker
 from pyrite.ranking.index import IndexOptions, VectorIndex
 from pyrite.ranking.ranked_lists import RankedLists
@@ -77,8 +77,8 @@ def shards_of(encoded: EncodedCollection, config: dict[str, Any]) -> list[Shard]
         for number, start in enumerate(range(0, len(queries), size)):
             part = queries[start : start + size]
             shards.append(Shard(f"{name}-{number:05d}", len(shards), name, part))
-    what = f"no judgement is above {encoded.judgements.relevant_from - 1}, so no document is relevant"
-    refuse(not answered.any(), what, "collection", "check its grades")
+    if not answered.any():
+        raise none_relevant(encoded.judgements.relevant_from)
     if not shards:
         wanted = "" if wanted == "all" else f"{wanted} "
         raise BadInput(f"no {wanted}query has a relevant document", "queries", "choose train, dev, test or all")

@@ -12,9 +12,11 @@ from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.msmarco import MsMarco
 from pyrite.ranking.collections.pairs import Pairs
 from pyrite.ranking.collections.reader import Reader
+from pyrite.ranking.collections.row_files import DATASET_DICT, row_files
 from pyrite.ranking.collections.trec import Trec
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import HUB, local_path
+from pyrite.ranking.similar import similar_path
 
 FOLDERS = {"beir": Beir, "msmarco": MsMarco, "trec": Trec}
 """Readers of folders by the names of their formats. The first one that can read a folder is taken."""
@@ -37,7 +39,9 @@ def format_of(path: str | Path) -> str:
     place = local_path(path)
     if place.is_file() or (place.suffix and not place.exists()):
         return "pairs"  # its reader reports what is wrong with a file
-    refuse(not place.exists(), "no such folder", place, "check the path, or give the format with collection=NAME too")
+    if not place.exists():
+        remedy = "check the path, or give the format with collection=NAME too"
+        raise BadInput("no such folder", place, similar_path(place, remedy))
     return recognised(place) or _refused(place)
 
 
@@ -70,8 +74,9 @@ def recognised(folder: Path) -> str | None:
     readers = {name: reader(folder) for name, reader in FOLDERS.items()}
     whole = [(name, reader.sources) for name, reader in readers.items()]
     begun = [(name, partial(reader.portions, sys.maxsize)) for name, reader in readers.items()]
-    checks = [*whole, *begun, ("pairs", Pairs(path=folder).sources)]
-    return next((name for name, files in checks if _finds(files)), None)
+    checks = [*whole, *begun, ("pairs", partial(row_files, folder))]
+    saved = "pairs" if (folder / DATASET_DICT).is_file() else None  # whose reader reports what is missing
+    return next((name for name, files in checks if _finds(files)), saved)
 
 
 def _finds(files: Callable[[], object]) -> bool:

@@ -29,6 +29,8 @@ ANY_SIZE = "PYRITE_ANY_SIZE"
 """The environment variable that lifts this."""
 FORMS = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 """The first bytes of a compressed file, and the ending of its name."""
+PACKED = re.compile(rb"\x1f\x8b|BZh[1-9]1AY&SY|\xfd7zXZ\x00|\x28\xb5\x2f\xfd")
+"""The first bytes of what is compressed again: a text may begin with BZh."""
 ENDINGS = tuple(f".{ending}" for ending in FORMS.values())
 MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_LE: "utf-16",
          codecs.BOM_UTF16_BE: "utf-16", codecs.BOM_UTF8: "utf-8-sig"}  # fmt: skip
@@ -109,7 +111,10 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
         remedy = f"copy it again, or rename it without {ending} if it is not compressed"
         packed_by_name = form is None and ending in ENDINGS
         refuse(packed_by_name, f"not a {kind} file, or truncated at its very start", path, remedy)
-        refuse(form is not None and _head(path, form, 512)[257:262] == TAR, *_is_tar(path))
+        head = b"" if form is None else _head(path, form, 512)
+        refuse(head[257:262] == TAR, *_is_tar(path))
+        twice = "unpack it once, with gzip -d, bzip2 -d, xz -d or zstd -d"
+        refuse(PACKED.match(head), "is compressed, and what it unpacks to is compressed again", path, twice)
         with open(path, "rb") as file:
             stream = DECOMPRESSED[form](file)
             yield stream if form is None else bounded(stream, path)

@@ -53,6 +53,8 @@ NO_DATA = re.compile(
 WRITTEN_TABS = dict.fromkeys(("\\t", "tab", "TAB"), "\t")
 """Ways to write a tab on a command line."""
 
+DATASET_DICT, STATE = "dataset_dict.json", "state.json"
+"""The files with which the library datasets describes a data set with splits, and one without or one of the splits."""
 SAVE_AGAIN = "save the dataset again, or move this file elsewhere"
 Row = tuple[int, Mapping[str, Any]]
 """The number of a row's first line (of parquet and Arrow: of the row), from 1, and its values by column."""
@@ -97,7 +99,8 @@ def row_files(path: Path) -> dict[Path, str | None]:
     if path.is_file():
         kind_of(path)
         return {path: split_named(path.name)}
-    refuse(not path.is_dir(), "no such file or folder", path, similar_path(path, "check the path (collection.path=)"))
+    if not path.is_dir():
+        raise BadInput("no such file or folder", path, similar_path(path, "check the path (collection.path=)"))
     files = next(filter(None, (layout(path) for layout in (_saved_splits, _saved, _tables))), None)
     if files is None:
         raise _without_tables(path)
@@ -106,13 +109,16 @@ def row_files(path: Path) -> dict[Path, str | None]:
 
 def _saved_splits(folder: Path) -> dict[Path, str | None]:
     """Return the files of splits that the library datasets has saved."""
-    splits = _listed(folder / "dataset_dict.json", "splits", str)
+    splits = _listed(folder / DATASET_DICT, "splits", str)
+    absent = [name for name in splits if not (folder / name / STATE).is_file()]
+    what, remedy = f"names the split {{}}, and there is no {STATE} in its folder", "copy the folder again, whole"
+    refuse(absent, what, folder / DATASET_DICT, remedy)
     return {file: split_named(name) for name in splits for file in _saved(folder / name)}
 
 
 def _saved(folder: Path) -> dict[Path, str | None]:
     """Return the files of a table that the library datasets has saved."""
-    entries = _listed(folder / "state.json", "_data_files", dict)
+    entries = _listed(folder / STATE, "_data_files", dict)
     return {folder / str(entry.get("filename")): None for entry in entries}
 
 
@@ -171,7 +177,7 @@ def unread_files(path: Path, read: Iterable[Path]) -> list[str]:
     if not path.is_dir() or (path / "ids").is_dir():  # `pyrite mine` wrote it
         return []
     folders = {path, *(file.parent for file in read)}
-    held = {*read, *folders, path / "dataset_dict.json", *(folder.parent for folder in folders)}
+    held = {*read, *folders, path / DATASET_DICT, *(folder.parent for folder in folders)}
     others = {*itertools.chain.from_iterable(map(Path.iterdir, folders))} - held
     holds = filter(_may_hold_rows, sorted(others, key=lambda other: (other.parent, other)))
     return [str(other.relative_to(path)) for other in holds]

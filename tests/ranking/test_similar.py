@@ -30,5 +30,7 @@ def test_the_file_beside_a_missing_one(tmp_path):
     assert similar_path(tmp_path / "pair.csv") == f"did you mean {tmp_path / 'pairs.csv'}?"
     assert similar_path(tmp_path / "other.txt") == "check the path"
     assert similar_path(tmp_path / "nowhere" / "pairs.csv") == "check the path"
+    (tmp_path / "link.csv").symlink_to("absent.csv")
+    assert similar_path(tmp_path / "link.csv") == "it is a link to absent.csv, which is not there"
     with pytest.raises(BadInput, match=r"no such file or folder; did you mean .*pairs\.csv\?"):
         row_files(tmp_path / "pair.csv")

@@ -16,7 +16,7 @@ import pytest
 from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.candidate_files import read_candidates
 from pyrite.ranking.collections.faults import Faults
-from pyrite.ranking.collections.format_of import format_of
+from pyrite.ranking.collections.format_of import format_of, reader_of
 from pyrite.ranking.collections.pair_dialects import grades_of_classes
 from pyrite.ranking.collections.pairs import Pairs
 from pyrite.ranking.collections.topic_files import topic_rows
@@ -72,6 +72,22 @@ def test_broken_descriptions_of_a_saved_data_set_are_refused(tmp_path, read, fil
     (tmp_path / file).write_text(json.dumps(content))
     with pytest.raises(BadInput, match=rf"{file}: {says}; save the dataset again, or move this file elsewhere"):
         read(Pairs(tmp_path))
+
+
+def test_what_a_saved_data_set_lacks_is_named(tmp_path):
+    splits = {"train": ["train.arrow"], "test": ["test.arrow"]}
+    for name, files in splits.items():
+        (tmp_path / name).mkdir()
+        state = {"_data_files": [{"filename": file} for file in files]}
+        (tmp_path / name / "state.json").write_text(json.dumps(state))
+    (tmp_path / "dataset_dict.json").write_text(json.dumps({"splits": list(splits)}))
+    with pytest.raises(BadInput, match=r"train/train\.arrow: no such file"):
+        reader_of(tmp_path).sources()
+    with pytest.raises(BadInput, match=r"train/train\.arrow: no such file"):
+        reader_of(tmp_path / "train").sources()
+    (tmp_path / "test" / "state.json").unlink()
+    with pytest.raises(BadInput, match=r"dataset_dict\.json: names the split test, and there is no state\.json in its"):
+        reader_of(tmp_path).sources()
 
 
 def test_classes_may_be_called_by_numbers(tmp_path, read):

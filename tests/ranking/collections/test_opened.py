@@ -31,6 +31,18 @@ def test_a_large_file_of_texts_is_read(tmp_path, monkeypatch):
         assert stream.read() == content
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_file_that_is_compressed_twice_is_named(tmp_path, pack):
+    path = tmp_path / "rows.jsonl.gz"
+    path.write_bytes(gzip.compress(pack(b'{"query": "who digs?"}')))
+    says = "what it unpacks to is compressed again; unpack it once, with gzip -d"
+    with pytest.raises(BadInput, match=says), open_bytes(path):
+        pass
+    path.write_bytes(gzip.compress(b"BZh is the name of a bus stop"))
+    with open_bytes(path) as stream:
+        assert stream.read(3) == b"BZh"
+
+
 def test_a_pipe_is_refused_before_it_is_read(tmp_path):
     """It is read from its beginning only once, and a file is opened several times."""
     pipe = tmp_path / "runs.txt"

@@ -179,7 +179,7 @@ def assert_disjoint(split: Split) -> None:
 def test_folds_test_each_query_once(count, folds, without):
     usable = sorted(set(range(count)) - without)
     if len(usable) < folds:
-        with pytest.raises(BadInput, match="folds"):
+        with pytest.raises(BadInput, match="folds" if usable else "no judgement is above 0"):
             split_queries(*some(count, tuple(without)), folds, ALL)
         return
     splits = split_queries(*some(count, tuple(without)), folds, ALL)
@@ -191,6 +191,11 @@ def test_folds_test_each_query_once(count, folds, without):
         assert split.dev.tolist() == following.test.tolist()
         assert sum(len(getattr(split, part)) for part in PARTS) == len(usable)
         assert len(split.test) in (len(usable) // folds, -(-len(usable) // folds))
+
+
+def test_queries_without_a_relevant_document_are_not_cut_into_folds():
+    with pytest.raises(BadInput, match=r"collection: no judgement is above 0, so no document is relevant; check"):
+        split_queries(*some(4, (0, 1, 2, 3)), 3, ALL)
 
 
 @pytest.mark.parametrize("folds", [5, None])
