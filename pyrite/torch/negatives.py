@@ -294,12 +294,13 @@ class Negatives(IterableDataset[ServedBatch]):
         wrapped = None
         if collator:
             check_loader(trainer)
-            if any(node["_target_"] == IN_BATCH for node in self._config["function"].values()):
-                check_loss(getattr(trainer, "loss", None))
+            loss = getattr(trainer, "loss", None)
+            in_batch = any(node["_target_"] == IN_BATCH for node in self._config["function"].values())
+            check_loss(loss, self._form, in_batch)
             inner = trainer.data_collator
             self._follow(trainer.model)
             self._use_prompts(getattr(inner, "prompts", None), getattr(inner, "router_mapping", None))
-            within = self._form == "tuples" and compares_within_batch(getattr(trainer, "loss", None))
+            within = self._form == "tuples" and compares_within_batch(loss)
             negatives = self._batch_negatives(folder / "index", loader_counts(trainer.args), within)
             with_negative_columns(inner, self.columns[2:])
             wrapped = CollatorWithNegatives(inner, negatives)

@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 from torch.utils.data import get_worker_info
 
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import refuse
 from pyrite.torch.batch_versions import LoaderCounts
 from pyrite.torch.pair_draws import PairDraws
 from pyrite.torch.report import ShownFiles
@@ -47,6 +47,14 @@ FORMS = {"tuples": tuples, "labelled_pairs": labelled_pairs, "lists": lists}
 """The rows that losses read, by name."""
 WITHIN_BATCH = ("MultipleNegatives", "GIST", "Batch")
 """Words in the names of sentence-transformers' losses that compare the documents of a batch."""
+TEACHER = "a teacher's scores"
+ROWS_OF: dict[str, str] = {
+    **dict.fromkeys((*WITHIN_BATCH, "Triplet"), "tuples"),
+    **dict.fromkeys(("CoSENT", "AnglE", "CosineSimilarity", "ContrastiveLoss", "BinaryCrossEntropy"), "labelled_pairs"),
+    **dict.fromkeys(("ListNet", "ListMLE", "LambdaLoss", "RankNet", "ADRMSE"), "lists"),
+    **dict.fromkeys(("MarginMSE", "DistillKLDiv"), TEACHER),
+}
+"""What losses of sentence-transformers read, by a word in their names."""
 LIBRARY = "sentence_transformers."
 CALLBACK = "pyrite.torch.trainer_callback"
 """The module of the callback that `attach` adds."""
@@ -170,12 +178,27 @@ def compares_within_batch(losses: Any) -> bool:
     return any(names is None or _named(names, WITHIN_BATCH) for names in map(_names, _each(losses)))
 
 
-def check_loss(losses: Any) -> None:
-    """Refuse losses of sentence-transformers that compare no documents of the batch, for in-batch negatives."""
+def check_loss(losses: Any, rows: str = "tuples", in_batch: bool = False) -> None:
+    """Refuse losses of sentence-transformers that read other rows, or add no in-batch negatives.
+
+    Args:
+        losses: the loss of a trainer, or its losses by data set.
+        rows: the form of the rows, a name in `FORMS`.
+        in_batch: whether in-batch negatives are asked for.
+    """
     for loss in _each(losses):
-        if not compares_within_batch(loss):
-            what = f"{type(loss).__name__} compares no documents of the batch, so that InBatch() adds nothing"
-            raise BadInput(what, "loss", "leave InBatch() out, or choose MultipleNegativesRankingLoss")
+        name, read = type(loss).__name__, _read_by(loss)
+        what = f"{name} learns from {TEACHER}, which rows with moving negatives lack"
+        refuse(read == TEACHER, what, "loss", 'choose another, or a loop of your own with options={"teacher": …}')
+        refuse(read not in (None, rows), f"{name} does not read {rows}", "rows", f'give Negatives(…, rows="{read}")')
+        what = f"{name} compares no documents of the batch, so that InBatch() adds nothing"
+        remedy = "leave InBatch() out, or choose MultipleNegativesRankingLoss"
+        refuse(in_batch and not compares_within_batch(loss), what, "loss", remedy)
+
+
+def _read_by(loss: Any) -> str | None:
+    """Return what a loss reads, a value of `ROWS_OF`; None if it is unknown."""
+    return next((rows for word, rows in ROWS_OF.items() if _named(_names(loss) or [], [word])), None)
 
 
 def _each(losses: Any) -> list[Any]:

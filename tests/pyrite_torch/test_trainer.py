@@ -383,8 +383,40 @@ def _loss(name):
 def test_a_loss_around_one_within_the_batch_is_known(bert):
     model = open_model(bert)
     inner = _loss("CachedMultipleNegativesRankingLoss")(model)
-    check_loss({"pairs": _loss("MatryoshkaLoss")(model, inner, [8, 4])})
-    check_loss(lambda features, labels: torch.zeros(1))  # the user's own
+    check_loss({"pairs": _loss("MatryoshkaLoss")(model, inner, [8, 4])}, in_batch=True)
+    check_loss(lambda features, labels: torch.zeros(1), in_batch=True)  # the user's own
+
+
+@pytest.mark.parametrize(
+    ("loss", "rows", "message"),
+    [
+        ("MultipleNegativesRankingLoss", "labelled_pairs", r'does not read labelled_pairs; give .*rows="tuples"'),
+        ("TripletLoss", "labelled_pairs", r'does not read labelled_pairs; give .*rows="tuples"'),
+        ("CoSENTLoss", "tuples", r'does not read tuples; give Negatives\(…, rows="labelled_pairs"\)'),
+        ("OnlineContrastiveLoss", "lists", r'does not read lists; give .*rows="labelled_pairs"'),
+        ("MarginMSELoss", "tuples", "learns from a teacher's scores, which rows with moving negatives lack"),
+    ],
+)
+def test_a_loss_that_reads_other_rows_is_refused(bert, tmp_path, loss, rows, message):
+    moving = Negatives(words(40), BM25(1), rows=rows)
+    trainer = trainer_of(bert, tmp_path, moving)
+    with pytest.raises(BadInput, match=f"{loss} {message}"):
+        moving.attach(_set(trainer, loss=_loss(loss)(trainer.model)))
+
+
+@pytest.mark.parametrize(
+    ("loss", "rows", "read"),
+    [("MultipleNegativesRankingLoss", "labelled_pairs", "tuples"), ("ListNetLoss", "tuples", "lists"),
+     ("BinaryCrossEntropyLoss", "tuples", "labelled_pairs")],
+)  # fmt: skip
+def test_a_rerankers_loss_that_reads_other_rows_is_refused(reranker, loss, rows, read):
+    from sentence_transformers import CrossEncoder
+    from sentence_transformers.cross_encoder import losses
+
+    made = getattr(losses, loss)(CrossEncoder(str(reranker), device="cpu", num_labels=1))
+    check_loss(made, read)
+    with pytest.raises(BadInput, match=f'rows: {loss} does not read {rows}; give .*rows="{read}"'):
+        check_loss(made, rows)
 
 
 @pytest.mark.parametrize(
@@ -599,7 +631,7 @@ def test_a_collator_that_is_sent_to_another_process_serves_the_same(bert, tmp_pa
 )
 def test_rows_have_the_form_that_a_loss_reads(bert, tmp_path, form, expected):
     moving = Negatives(words(40), BM25(2), rows=form)
-    moving.attach(trainer_of(bert, tmp_path, moving))
+    moving.attach(_set(trainer_of(bert, tmp_path, moving), loss=torch.nn.Identity()))
     rows = moving._callback.negatives.rows([dict(moving.dataset[0])], 0)
     assert set(rows[0]) == expected
     assert (
