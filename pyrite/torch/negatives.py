@@ -42,6 +42,7 @@ from pyrite.torch.served_dense import ServedDense
 from pyrite.torch.text_encoder import COLUMNS, Encode, TextEncoder, encoder_of
 from pyrite.torch.text_pairs import TextPairs
 from pyrite.torch.trainer_batches import (
+    LABELS,
     BatchNegatives,
     CollatorWithNegatives,
     check_loader,
@@ -293,7 +294,7 @@ class Negatives(IterableDataset[ServedBatch]):
         folder = Path(trainer.args.output_dir) / "negatives"
         wrapped = None
         if collator:
-            check_loader(trainer)
+            check_loader(trainer, LABELS.get(self._form, self.columns[2:]))
             loss = getattr(trainer, "loss", None)
             in_batch = any(node["_target_"] == IN_BATCH for node in self._config["function"].values())
             check_loss(loss, self._form, in_batch)

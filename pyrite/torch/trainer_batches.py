@@ -38,13 +38,15 @@ def labelled_pairs(rows: list[dict[str, Any]], negatives: list[list[str]]) -> li
 def lists(rows: list[dict[str, Any]], negatives: list[list[str]]) -> list[dict[str, Any]]:
     """Return one row per pair, with the list of its documents and of their labels."""
     return [
-        {"query": row["query"], "positive": [row["positive"], *texts], "labels": [1.0, *(0.0 for _ in texts)]}
+        {**row, "positive": [row["positive"], *texts], "labels": [1.0, *(0.0 for _ in texts)]}
         for row, texts in zip(rows, negatives, strict=True)
     ]
 
 
 FORMS = {"tuples": tuples, "labelled_pairs": labelled_pairs, "lists": lists}
 """The rows that losses read, by name."""
+LABELS = {"labelled_pairs": ["label"], "lists": ["labels"]}
+"""The columns that forms with labels add."""
 WITHIN_BATCH = ("MultipleNegatives", "GIST", "Batch")
 """Words in the names of sentence-transformers' losses that compare the documents of a batch."""
 TEACHER = "a teacher's scores"
@@ -152,13 +154,16 @@ def check_trainer(trainer: Any) -> None:
     refuse(sharded, what, "trainer", "train with data parallelism or LoRA")
 
 
-def check_loader(trainer: Any) -> None:
-    """Refuse data that hide their rows or move, and a loader that loses count of its batches."""
+def check_loader(trainer: Any, added: Sequence[str]) -> None:
+    """Refuse data that hide their rows or move or have columns that are `added`, and a loader that loses count."""
     arguments, data = trainer.args, trainer.train_dataset
     remedy = "give the trainer negatives.dataset"
     refuse(isinstance(data, Mapping), "several data sets have no pairs to look up", "train_dataset", remedy)
     missing = {"query", "positive"} - {*(getattr(data, "column_names", None) or ())}
     refuse(missing, "has no columns query and positive", "train_dataset", remedy)
+    given = [column for column in added if column in data.column_names]
+    what = "has a column {}, which negatives would replace"
+    refuse(given, what, "train_dataset", "rename it, or leave it out")
     what = "an iterable data set is read by one process alone"
     refuse(not hasattr(data, "__len__"), what, "train_dataset", remedy)
     what = "its rows have negatives by a transform"

@@ -22,7 +22,7 @@ from pyrite.torch.builders import BuildBeside
 from pyrite.torch.moving_index import MovingIndex
 from pyrite.torch.report import ShownFiles
 from pyrite.torch.text_encoder import encoder_of
-from pyrite.torch.trainer_batches import check_loss
+from pyrite.torch.trainer_batches import check_loss, lists
 from tests.pyrite_torch.ends import ends
 from tests.pyrite_torch.tiny_trainer import digest, open_model, pairs, served, train, words
 
@@ -385,6 +385,22 @@ def test_a_loss_around_one_within_the_batch_is_known(bert):
     inner = _loss("CachedMultipleNegativesRankingLoss")(model)
     check_loss({"pairs": _loss("MatryoshkaLoss")(model, inner, [8, 4])}, in_batch=True)
     check_loss(lambda features, labels: torch.zeros(1), in_batch=True)  # the user's own
+
+
+@pytest.mark.parametrize(
+    ("rows", "column"), [("tuples", "negative_1"), ("labelled_pairs", "label"), ("lists", "labels")]
+)  # fmt: skip
+def test_a_column_that_negatives_would_replace_is_refused(bert, tmp_path, rows, column):
+    moving = Negatives(words(40), BM25(1), rows=rows)
+    trainer = trainer_of(bert, tmp_path, moving)
+    data = moving.dataset.add_column(column, ["own"] * len(moving.dataset))
+    _set(trainer, train_dataset=data, loss=torch.nn.Identity())
+    with pytest.raises(BadInput, match=f"train_dataset: has a column {column}, which negatives would replace"):
+        moving.attach(trainer)
+
+
+def test_other_columns_stay_in_lists():
+    assert lists([{"query": "q", "positive": "p", "note": "own"}], [["n"]])[0]["note"] == "own"
 
 
 @pytest.mark.parametrize(
