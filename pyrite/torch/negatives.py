@@ -519,11 +519,25 @@ def _without_in_batch(config: dict[str, Any]) -> dict[str, Any]:
     if dropped and not config["policy"]["_target_"].endswith(".Fixed"):
         what = "in-batch negatives are added by the loss to every row, and a policy can't choose them for some"
         raise BadInput(what, "policy", "leave InBatch() out, or choose policy=fixed")
+    for name in dropped:
+        _check_in_batch(config, name)
     others = {
         key: {name: value for name, value in (config[key] or {}).items() if name not in dropped}
         for key in ("negatives", "selectors")
     }
     return {**config, **others, "function": functions}
+
+
+def _check_in_batch(config: dict[str, Any], name: str) -> None:
+    """Refuse options of in-batch negatives: the loss of a trainer takes the whole batch."""
+    node = config["function"][name]
+    guard = [value for key, value in (node.get("guard") or {}).items() if key != "_target_" and value is not None]
+    options = {"a count": config["negatives"].get(name), "hard": node.get("hard"), "guard": guard}
+    options["pick"] = (config["selectors"] or {}).get(name)
+    given = [option for option, value in options.items() if value]
+    what = "{} of InBatch does nothing in a trainer, whose loss compares with the whole batch"
+    remedy = "write InBatch(): the trainer's batch size sets the number, and GISTEmbedLoss masks what may be relevant"
+    refuse(given, what, "negatives", remedy)
 
 
 def _with_collator(trainer: Any, collator: Any) -> Callable[[], Any]:

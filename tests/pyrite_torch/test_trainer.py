@@ -300,6 +300,9 @@ def test_selectors_read_the_scores_of_the_version_and_the_guard_drops(bert, tmp_
         (Curriculum(Random(), BM25()), "learns from losses or scores of each step"),
         (InBatch() + pyrite.Memory(1), "learns from losses or scores of each step"),
         (Mixture(InBatch(), BM25()), "a policy can't choose them for some"),
+        (InBatch(3) + BM25(1), r"negatives: a count of InBatch does nothing in a trainer.*; write InBatch\(\)"),
+        (InBatch(hard=True) + BM25(1), "hard of InBatch does nothing"),
+        (InBatch(pick=Top()) + BM25(1), "pick of InBatch does nothing"),
         (Mixture(Random(), BM25(), each=1), "a trainer's rows have one number"),
         (BM25(1, pick=pyrite.Adversarial()), "learns from losses or scores of each step"),
         (BM25(1, pick=pyrite.Shared()), "selector: Shared chooses for a whole batch"),
@@ -311,6 +314,13 @@ def test_what_needs_a_step_or_a_ranker_is_refused(bert, tmp_path, negatives, mes
     trainer = trainer_of(bert, tmp_path, moving)
     with pytest.raises(BadInput, match=message):
         moving.attach(trainer)
+
+
+def test_a_guard_of_in_batch_negatives_is_refused():
+    moving = Negatives(words(40), InBatch() + BM25(1))
+    moving._config["function"]["in_batch"]["guard"]["relative"] = 0.0  # a guide would be trained first
+    with pytest.raises(BadInput, match="guard of InBatch does nothing in a trainer"):
+        _ = moving.columns
 
 
 @pytest.mark.parametrize(
