@@ -17,8 +17,10 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.assemble import make_sampler
+from pyrite.cluster.runs.what_was_read import notes, sentence
 from pyrite.data import Collection, about_tables, as_collection
 from pyrite.parts import of_negatives, part_given
 from pyrite.ranking.batch import Batch, UpdateResult, pairs_of
@@ -126,6 +128,9 @@ class Negatives(IterableDataset[ServedBatch]):
             if a policy needs its step (`policy=curriculum`).
     """
 
+    _data: tuple[str, ...] = ()
+    """Lines about what was read; a study prints its own."""
+
     @checked
     def __init__(
         self,
@@ -148,6 +153,8 @@ class Negatives(IterableDataset[ServedBatch]):
         artifacts = Artifacts(note)
         with about_tables():
             collection = artifacts.collection(config)
+        read = {key: value for key, value in config.items() if key != "origin"}
+        self._data = (sentence(collection, read), *notes(collection, config[CHOICES]["collection"]))
         wanted = [name for name in artifacts.keys(config) if name.split(":")[0] in _PARTS]
         parts = {name: artifacts.part(config, name) for name in wanted}
         self._prepare(config, collection, parts, 0, encoder_of(model, encode), score, refresh, rows)
@@ -352,11 +359,12 @@ class Negatives(IterableDataset[ServedBatch]):
         return self.shown.lines() if self._callback is None else self._callback.lines()
 
     def report(self) -> NegativesReport:
-        """Return what was shown so far, by function and version."""
+        """Return what was shown so far, by function and version, and what was read of the data."""
         remarks = []
         if self._index is not None and self._refresh.mode == "async":
             remarks.append("versions were served as they were built (async): a training repeated or resumed has others")
-        return NegativesReport.of(self.lines(), None if self._index is None else self._refresh.mode, remarks)
+        mode = None if self._index is None else self._refresh.mode
+        return NegativesReport.of(self.lines(), mode, remarks, self._data)
 
     def evaluator(self, **options: Any) -> Any:
         """Return an evaluator of sentence-transformers that ranks all documents for the validation queries.

@@ -463,12 +463,21 @@ def test_arguments_that_cannot_be_meant_are_refused(options, message):
 @pytest.mark.parametrize("dense", [[], [Dense(0, refresh=1)]])
 def test_negatives_of_the_batch_alone_need_no_index(bert, tmp_path, dense):
     moving = Negatives(words(40), sum(dense, InBatch()))
-    assert str(moving.report()) == "no batch has been served: attach the trainer before it trains"
+    assert str(moving.report()).startswith("no batch has been served: attach the trainer before it trains\n")
     trainer = trainer_of(bert, tmp_path, moving, max_steps=2)
     moving.attach(trainer)
     trainer.train()
     assert moving._index is None
-    assert str(moving.report()) == "2 batches have the negatives of the batch alone"
+    assert str(moving.report()).startswith("2 batches have the negatives of the batch alone\n")
+
+
+def test_the_report_says_which_pairs_are_trained_on():
+    data = [*words(20), {"query": "w1", "positive": ""}]
+    moving = Negatives(data, BM25(1), options={"strict": False})
+    counts, skipped = moving.report().data
+    assert f"→ train {len(moving.dataset)}, dev 2, test 2" in counts
+    assert skipped == "skipped in pairs: 1 × empty text"
+    assert str(moving.report()).endswith(f"{counts}\n{skipped}")
 
 
 def test_the_evaluator_ranks_for_the_validation_queries(bert):
