@@ -17,8 +17,10 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.assemble import make_sampler
+from pyrite.cluster.runs.what_was_read import notes, sentence
 from pyrite.data import Collection, about_tables, as_collection
 from pyrite.parts import of_negatives, part_given
 from pyrite.ranking.batch import Batch, UpdateResult, pairs_of
@@ -42,6 +44,7 @@ from pyrite.torch.served_dense import ServedDense
 from pyrite.torch.text_encoder import COLUMNS, Encode, TextEncoder, encoder_of
 from pyrite.torch.text_pairs import TextPairs
 from pyrite.torch.trainer_batches import (
+    LABELS,
     BatchNegatives,
     CollatorWithNegatives,
     check_loader,
@@ -125,6 +128,9 @@ class Negatives(IterableDataset[ServedBatch]):
             if a policy needs its step (`policy=curriculum`).
     """
 
+    _data: tuple[str, ...] = ()
+    """Lines about what was read; a study prints its own."""
+
     @checked
     def __init__(
         self,
@@ -147,6 +153,8 @@ class Negatives(IterableDataset[ServedBatch]):
         artifacts = Artifacts(note)
         with about_tables():
             collection = artifacts.collection(config)
+        read = {key: value for key, value in config.items() if key != "origin"}
+        self._data = (sentence(collection, read), *notes(collection, config[CHOICES]["collection"]))
         wanted = [name for name in artifacts.keys(config) if name.split(":")[0] in _PARTS]
         parts = {name: artifacts.part(config, name) for name in wanted}
         self._prepare(config, collection, parts, 0, encoder_of(model, encode), score, refresh, rows)
@@ -293,13 +301,14 @@ class Negatives(IterableDataset[ServedBatch]):
         folder = Path(trainer.args.output_dir) / "negatives"
         wrapped = None
         if collator:
-            check_loader(trainer)
-            if any(node["_target_"] == IN_BATCH for node in self._config["function"].values()):
-                check_loss(getattr(trainer, "loss", None))
+            check_loader(trainer, LABELS.get(self._form, self.columns[2:]))
+            loss = getattr(trainer, "loss", None)
+            in_batch = any(node["_target_"] == IN_BATCH for node in self._config["function"].values())
+            check_loss(loss, self._form, in_batch)
             inner = trainer.data_collator
             self._follow(trainer.model)
             self._use_prompts(getattr(inner, "prompts", None), getattr(inner, "router_mapping", None))
-            within = self._form == "tuples" and compares_within_batch(getattr(trainer, "loss", None))
+            within = self._form == "tuples" and compares_within_batch(loss)
             negatives = self._batch_negatives(folder / "index", loader_counts(trainer.args), within)
             with_negative_columns(inner, self.columns[2:])
             wrapped = CollatorWithNegatives(inner, negatives)
@@ -350,11 +359,12 @@ class Negatives(IterableDataset[ServedBatch]):
         return self.shown.lines() if self._callback is None else self._callback.lines()
 
     def report(self) -> NegativesReport:
-        """Return what was shown so far, by function and version."""
+        """Return what was shown so far, by function and version, and what was read of the data."""
         remarks = []
         if self._index is not None and self._refresh.mode == "async":
             remarks.append("versions were served as they were built (async): a training repeated or resumed has others")
-        return NegativesReport.of(self.lines(), None if self._index is None else self._refresh.mode, remarks)
+        mode = None if self._index is None else self._refresh.mode
+        return NegativesReport.of(self.lines(), mode, remarks, self._data)
 
     def evaluator(self, **options: Any) -> Any:
         """Return an evaluator of sentence-transformers that ranks all documents for the validation queries.
@@ -517,11 +527,25 @@ def _without_in_batch(config: dict[str, Any]) -> dict[str, Any]:
     if dropped and not config["policy"]["_target_"].endswith(".Fixed"):
         what = "in-batch negatives are added by the loss to every row, and a policy can't choose them for some"
         raise BadInput(what, "policy", "leave InBatch() out, or choose policy=fixed")
+    for name in dropped:
+        _check_in_batch(config, name)
     others = {
         key: {name: value for name, value in (config[key] or {}).items() if name not in dropped}
         for key in ("negatives", "selectors")
     }
     return {**config, **others, "function": functions}
+
+
+def _check_in_batch(config: dict[str, Any], name: str) -> None:
+    """Refuse options of in-batch negatives: the loss of a trainer takes the whole batch."""
+    node = config["function"][name]
+    guard = [value for key, value in (node.get("guard") or {}).items() if key != "_target_" and value is not None]
+    options = {"a count": config["negatives"].get(name), "hard": node.get("hard"), "guard": guard}
+    options["pick"] = (config["selectors"] or {}).get(name)
+    given = [option for option, value in options.items() if value]
+    what = "{} of InBatch does nothing in a trainer, whose loss compares with the whole batch"
+    remedy = "write InBatch(): the trainer's batch size sets the number, and GISTEmbedLoss masks what may be relevant"
+    refuse(given, what, "negatives", remedy)
 
 
 def _with_collator(trainer: Any, collator: Any) -> Callable[[], Any]:

@@ -132,6 +132,7 @@ class NegativesReport:
         filled: negatives that were drawn at random, since a query had too few.
         mode: how the index was refreshed; None without an index.
         remarks: sentences about the training.
+        data: lines about what was read, with the pairs that were skipped and those of each split.
     """
 
     table: pl.DataFrame
@@ -140,9 +141,12 @@ class NegativesReport:
     filled: int
     mode: str | None
     remarks: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, lines: list[dict[str, Any]], mode: str | None, remarks: Iterable[str] = ()) -> NegativesReport:
+    def of(
+        cls, lines: list[dict[str, Any]], mode: str | None, remarks: Iterable[str] = (), data: Iterable[str] = ()
+    ) -> NegativesReport:
         """Add up the lines of a training's batches."""
         shown = [
             {"function": function, "version": line["version"], **counts}
@@ -161,7 +165,7 @@ class NegativesReport:
             said.insert(0, "only the first version was served: nothing was refreshed before the training ended")
         if lines and table.is_empty():
             said.append(f"{len(lines):,} batches have the negatives of the batch alone")
-        return cls(table, sums["waited"], int(sums["dropped"]), int(sums["filled"]), mode, tuple(said))
+        return cls(table, sums["waited"], int(sums["dropped"]), int(sums["filled"]), mode, tuple(said), tuple(data))
 
     @property
     def refreshes(self) -> int:
@@ -183,4 +187,5 @@ class NegativesReport:
             )
         if self.filled:
             lines.append(f"{self.filled:,} of the negatives were drawn at random, since their query had too few")
-        return "\n".join(lines) or "no batch has been served: attach the trainer before it trains"
+        lines = lines or ["no batch has been served: attach the trainer before it trains"]
+        return "\n".join([*lines, *self.data])

@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 from torch.utils.data import get_worker_info
 
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import refuse
 from pyrite.torch.batch_versions import LoaderCounts
 from pyrite.torch.pair_draws import PairDraws
 from pyrite.torch.report import ShownFiles
@@ -38,15 +38,25 @@ def labelled_pairs(rows: list[dict[str, Any]], negatives: list[list[str]]) -> li
 def lists(rows: list[dict[str, Any]], negatives: list[list[str]]) -> list[dict[str, Any]]:
     """Return one row per pair, with the list of its documents and of their labels."""
     return [
-        {"query": row["query"], "positive": [row["positive"], *texts], "labels": [1.0, *(0.0 for _ in texts)]}
+        {**row, "positive": [row["positive"], *texts], "labels": [1.0, *(0.0 for _ in texts)]}
         for row, texts in zip(rows, negatives, strict=True)
     ]
 
 
 FORMS = {"tuples": tuples, "labelled_pairs": labelled_pairs, "lists": lists}
 """The rows that losses read, by name."""
+LABELS = {"labelled_pairs": ["label"], "lists": ["labels"]}
+"""The columns that forms with labels add."""
 WITHIN_BATCH = ("MultipleNegatives", "GIST", "Batch")
 """Words in the names of sentence-transformers' losses that compare the documents of a batch."""
+TEACHER = "a teacher's scores"
+ROWS_OF: dict[str, str] = {
+    **dict.fromkeys((*WITHIN_BATCH, "Triplet"), "tuples"),
+    **dict.fromkeys(("CoSENT", "AnglE", "CosineSimilarity", "ContrastiveLoss", "BinaryCrossEntropy"), "labelled_pairs"),
+    **dict.fromkeys(("ListNet", "ListMLE", "LambdaLoss", "RankNet", "ADRMSE"), "lists"),
+    **dict.fromkeys(("MarginMSE", "DistillKLDiv"), TEACHER),
+}
+"""What losses of sentence-transformers read, by a word in their names."""
 LIBRARY = "sentence_transformers."
 CALLBACK = "pyrite.torch.trainer_callback"
 """The module of the callback that `attach` adds."""
@@ -144,13 +154,16 @@ def check_trainer(trainer: Any) -> None:
     refuse(sharded, what, "trainer", "train with data parallelism or LoRA")
 
 
-def check_loader(trainer: Any) -> None:
-    """Refuse data that hide their rows or move, and a loader that loses count of its batches."""
+def check_loader(trainer: Any, added: Sequence[str]) -> None:
+    """Refuse data that hide their rows or move or have columns that are `added`, and a loader that loses count."""
     arguments, data = trainer.args, trainer.train_dataset
     remedy = "give the trainer negatives.dataset"
     refuse(isinstance(data, Mapping), "several data sets have no pairs to look up", "train_dataset", remedy)
     missing = {"query", "positive"} - {*(getattr(data, "column_names", None) or ())}
     refuse(missing, "has no columns query and positive", "train_dataset", remedy)
+    given = [column for column in added if column in data.column_names]
+    what = "has a column {}, which negatives would replace"
+    refuse(given, what, "train_dataset", "rename it, or leave it out")
     what = "an iterable data set is read by one process alone"
     refuse(not hasattr(data, "__len__"), what, "train_dataset", remedy)
     what = "its rows have negatives by a transform"
@@ -170,12 +183,27 @@ def compares_within_batch(losses: Any) -> bool:
     return any(names is None or _named(names, WITHIN_BATCH) for names in map(_names, _each(losses)))
 
 
-def check_loss(losses: Any) -> None:
-    """Refuse losses of sentence-transformers that compare no documents of the batch, for in-batch negatives."""
+def check_loss(losses: Any, rows: str = "tuples", in_batch: bool = False) -> None:
+    """Refuse losses of sentence-transformers that read other rows, or add no in-batch negatives.
+
+    Args:
+        losses: the loss of a trainer, or its losses by data set.
+        rows: the form of the rows, a name in `FORMS`.
+        in_batch: whether in-batch negatives are asked for.
+    """
     for loss in _each(losses):
-        if not compares_within_batch(loss):
-            what = f"{type(loss).__name__} compares no documents of the batch, so that InBatch() adds nothing"
-            raise BadInput(what, "loss", "leave InBatch() out, or choose MultipleNegativesRankingLoss")
+        name, read = type(loss).__name__, _read_by(loss)
+        what = f"{name} learns from {TEACHER}, which rows with moving negatives lack"
+        refuse(read == TEACHER, what, "loss", 'choose another, or a loop of your own with options={"teacher": …}')
+        refuse(read not in (None, rows), f"{name} does not read {rows}", "rows", f'give Negatives(…, rows="{read}")')
+        what = f"{name} compares no documents of the batch, so that InBatch() adds nothing"
+        remedy = "leave InBatch() out, or choose MultipleNegativesRankingLoss"
+        refuse(in_batch and not compares_within_batch(loss), what, "loss", remedy)
+
+
+def _read_by(loss: Any) -> str | None:
+    """Return what a loss reads, a value of `ROWS_OF`; None if it is unknown."""
+    return next((rows for word, rows in ROWS_OF.items() if _named(_names(loss) or [], [word])), None)
 
 
 def _each(losses: Any) -> list[Any]:

@@ -22,7 +22,7 @@ from pyrite.torch.builders import BuildBeside
 from pyrite.torch.moving_index import MovingIndex
 from pyrite.torch.report import ShownFiles
 from pyrite.torch.text_encoder import encoder_of
-from pyrite.torch.trainer_batches import check_loss
+from pyrite.torch.trainer_batches import check_loss, lists
 from tests.pyrite_torch.ends import ends
 from tests.pyrite_torch.tiny_trainer import digest, open_model, pairs, served, train, words
 
@@ -300,6 +300,9 @@ def test_selectors_read_the_scores_of_the_version_and_the_guard_drops(bert, tmp_
         (Curriculum(Random(), BM25()), "learns from losses or scores of each step"),
         (InBatch() + pyrite.Memory(1), "learns from losses or scores of each step"),
         (Mixture(InBatch(), BM25()), "a policy can't choose them for some"),
+        (InBatch(3) + BM25(1), r"negatives: a count of InBatch does nothing in a trainer.*; write InBatch\(\)"),
+        (InBatch(hard=True) + BM25(1), "hard of InBatch does nothing"),
+        (InBatch(pick=Top()) + BM25(1), "pick of InBatch does nothing"),
         (Mixture(Random(), BM25(), each=1), "a trainer's rows have one number"),
         (BM25(1, pick=pyrite.Adversarial()), "learns from losses or scores of each step"),
         (BM25(1, pick=pyrite.Shared()), "selector: Shared chooses for a whole batch"),
@@ -311,6 +314,13 @@ def test_what_needs_a_step_or_a_ranker_is_refused(bert, tmp_path, negatives, mes
     trainer = trainer_of(bert, tmp_path, moving)
     with pytest.raises(BadInput, match=message):
         moving.attach(trainer)
+
+
+def test_a_guard_of_in_batch_negatives_is_refused():
+    moving = Negatives(words(40), InBatch() + BM25(1))
+    moving._config["function"]["in_batch"]["guard"]["relative"] = 0.0  # a guide would be trained first
+    with pytest.raises(BadInput, match="guard of InBatch does nothing in a trainer"):
+        _ = moving.columns
 
 
 @pytest.mark.parametrize(
@@ -383,8 +393,56 @@ def _loss(name):
 def test_a_loss_around_one_within_the_batch_is_known(bert):
     model = open_model(bert)
     inner = _loss("CachedMultipleNegativesRankingLoss")(model)
-    check_loss({"pairs": _loss("MatryoshkaLoss")(model, inner, [8, 4])})
-    check_loss(lambda features, labels: torch.zeros(1))  # the user's own
+    check_loss({"pairs": _loss("MatryoshkaLoss")(model, inner, [8, 4])}, in_batch=True)
+    check_loss(lambda features, labels: torch.zeros(1), in_batch=True)  # the user's own
+
+
+@pytest.mark.parametrize(
+    ("rows", "column"), [("tuples", "negative_1"), ("labelled_pairs", "label"), ("lists", "labels")]
+)  # fmt: skip
+def test_a_column_that_negatives_would_replace_is_refused(bert, tmp_path, rows, column):
+    moving = Negatives(words(40), BM25(1), rows=rows)
+    trainer = trainer_of(bert, tmp_path, moving)
+    data = moving.dataset.add_column(column, ["own"] * len(moving.dataset))
+    _set(trainer, train_dataset=data, loss=torch.nn.Identity())
+    with pytest.raises(BadInput, match=f"train_dataset: has a column {column}, which negatives would replace"):
+        moving.attach(trainer)
+
+
+def test_other_columns_stay_in_lists():
+    assert lists([{"query": "q", "positive": "p", "note": "own"}], [["n"]])[0]["note"] == "own"
+
+
+@pytest.mark.parametrize(
+    ("loss", "rows", "message"),
+    [
+        ("MultipleNegativesRankingLoss", "labelled_pairs", r'does not read labelled_pairs; give .*rows="tuples"'),
+        ("TripletLoss", "labelled_pairs", r'does not read labelled_pairs; give .*rows="tuples"'),
+        ("CoSENTLoss", "tuples", r'does not read tuples; give Negatives\(…, rows="labelled_pairs"\)'),
+        ("OnlineContrastiveLoss", "lists", r'does not read lists; give .*rows="labelled_pairs"'),
+        ("MarginMSELoss", "tuples", "learns from a teacher's scores, which rows with moving negatives lack"),
+    ],
+)
+def test_a_loss_that_reads_other_rows_is_refused(bert, tmp_path, loss, rows, message):
+    moving = Negatives(words(40), BM25(1), rows=rows)
+    trainer = trainer_of(bert, tmp_path, moving)
+    with pytest.raises(BadInput, match=f"{loss} {message}"):
+        moving.attach(_set(trainer, loss=_loss(loss)(trainer.model)))
+
+
+@pytest.mark.parametrize(
+    ("loss", "rows", "read"),
+    [("MultipleNegativesRankingLoss", "labelled_pairs", "tuples"), ("ListNetLoss", "tuples", "lists"),
+     ("BinaryCrossEntropyLoss", "tuples", "labelled_pairs")],
+)  # fmt: skip
+def test_a_rerankers_loss_that_reads_other_rows_is_refused(reranker, loss, rows, read):
+    from sentence_transformers import CrossEncoder
+    from sentence_transformers.cross_encoder import losses
+
+    made = getattr(losses, loss)(CrossEncoder(str(reranker), device="cpu", num_labels=1))
+    check_loss(made, read)
+    with pytest.raises(BadInput, match=f'rows: {loss} does not read {rows}; give .*rows="{read}"'):
+        check_loss(made, rows)
 
 
 @pytest.mark.parametrize(
@@ -405,12 +463,21 @@ def test_arguments_that_cannot_be_meant_are_refused(options, message):
 @pytest.mark.parametrize("dense", [[], [Dense(0, refresh=1)]])
 def test_negatives_of_the_batch_alone_need_no_index(bert, tmp_path, dense):
     moving = Negatives(words(40), sum(dense, InBatch()))
-    assert str(moving.report()) == "no batch has been served: attach the trainer before it trains"
+    assert str(moving.report()).startswith("no batch has been served: attach the trainer before it trains\n")
     trainer = trainer_of(bert, tmp_path, moving, max_steps=2)
     moving.attach(trainer)
     trainer.train()
     assert moving._index is None
-    assert str(moving.report()) == "2 batches have the negatives of the batch alone"
+    assert str(moving.report()).startswith("2 batches have the negatives of the batch alone\n")
+
+
+def test_the_report_says_which_pairs_are_trained_on():
+    data = [*words(20), {"query": "w1", "positive": ""}]
+    moving = Negatives(data, BM25(1), options={"strict": False})
+    counts, skipped = moving.report().data
+    assert f"→ train {len(moving.dataset)}, dev 2, test 2" in counts
+    assert skipped == "skipped in pairs: 1 × empty text"
+    assert str(moving.report()).endswith(f"{counts}\n{skipped}")
 
 
 def test_the_evaluator_ranks_for_the_validation_queries(bert):
@@ -599,7 +666,7 @@ def test_a_collator_that_is_sent_to_another_process_serves_the_same(bert, tmp_pa
 )
 def test_rows_have_the_form_that_a_loss_reads(bert, tmp_path, form, expected):
     moving = Negatives(words(40), BM25(2), rows=form)
-    moving.attach(trainer_of(bert, tmp_path, moving))
+    moving.attach(_set(trainer_of(bert, tmp_path, moving), loss=torch.nn.Identity()))
     rows = moving._callback.negatives.rows([dict(moving.dataset[0])], 0)
     assert set(rows[0]) == expected
     assert (
