@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,7 @@ from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned
 from pyrite.cluster.rollouts.request import LearnRequest, missing
 from pyrite.cluster.runs.artifacts import Artifacts, OpenedParts
-from pyrite.cluster.runs.outcome import Outcome, Stop, read_outcome, run_store
+from pyrite.cluster.runs.outcome import AGAIN, Outcome, Stop, read_outcome, run_store
 from pyrite.cluster.search.proposals import Proposals
 from pyrite.cluster.search.time_budget import TimeBudget
 from pyrite.cluster.telemetry.live_table import LiveTable
@@ -263,14 +263,24 @@ class StudyWork(Work):
             learn_agents(self.missing, self.plan.storage, options, self.artifacts, console, tracking)
             self.artifacts.make(configs_of(self.waiting))
 
-    def _sources(self) -> list[list[Task] | Proposals]:
-        """Return the tasks that are known, and then those that are proposed."""
+    def _sources(self) -> Iterator[list[Task] | Proposals]:
+        """Yield the tasks that are known, and then those that are proposed.
+
+        If one runs after the other, the repeated run is the last. It is left out if the run that it repeats has failed.
+        """
         make_task = partial(task_of, artifacts=self.artifacts, storage=self.plan.storage)
-        sources: list[list[Task] | Proposals] = [list(map(make_task, self.waiting))] if self.waiting else []
+        last = [each for each in self.waiting if each in self.repeated] if self._one_by_one else []
+        if first := [each for each in self.waiting if each not in last]:
+            yield list(map(make_task, first))
         if self.proposals.total > self.proposals.finished:
             self.proposals.task_of = make_task
-            sources.append(self.proposals)
-        return sources
+            yield self.proposals
+        if last and read_outcome(self.plan.storage, last[0].name.removesuffix(AGAIN)):
+            yield list(map(make_task, last))
+
+    @property
+    def _one_by_one(self) -> bool:
+        return bool(self.experiment.local) and self._processes == 1
 
     def _estimate(self, console: Console) -> float | None:
         """Print how long the runs will take, here or on Ray; None if nothing can be timed."""

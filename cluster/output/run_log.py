@@ -64,9 +64,9 @@ class RunLog:
         self._lost[name] = self._reached.pop(name, self._lost.get(name, 0))
         self._emit("run moved" if moved else "run lost", name, reason=reason, reached=self._lost[name])
 
-    def failed(self, name: str, reason: str) -> None:
-        """Log that a run has failed and is not retried."""
-        self._emit("run failed", name, reason=reason, reached=self._reached.pop(name, 0))
+    def failed(self, name: str, reason: str, traceback: str | None = None) -> None:
+        """Log that a run has failed and is not retried, with the traceback of the user's function."""
+        self._emit("run failed", name, reason=reason, reached=self._reached.pop(name, 0), traceback=traceback)
 
     def stopped(self, name: str, reached: int, best: float, made_of: str) -> None:
         """Log that the scheduler of a search stopped a run."""

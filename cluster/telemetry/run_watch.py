@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from pyrite.cluster.executors.task import STEP, WITHIN, Done, Task, Watch, step_of
+from pyrite.cluster.executors.task import STEP, WITHIN, Done, Task, TaskFailed, Watch, step_of
 from pyrite.cluster.executors.waiting import log_wait
 from pyrite.cluster.output.event_log import reason
 from pyrite.cluster.output.provenance import content_digest
@@ -77,10 +77,8 @@ class RunWatch(Watch):
         name, result, stop = done.task.key, done.value or {}, self.stopped.get(done.task.key)
         if done.error is not None:
             self.errors[name] = why = reason_of(done.error)
-            if not isinstance(done.error, BadInput):  # the user's to fix
-                _log.error("run %s\n%s", name, "".join(traceback.format_exception(done.error)))
             self.table.end(name, status="failed")
-            self.log.failed(name, why[:LONGEST_REASON])
+            self.log.failed(name, why[:LONGEST_REASON], self._traceback(name, done.error))
             self.tracking.end(name, "failed", {})
             return
         self.log.says(name, result.get("notes", ()))
@@ -93,6 +91,18 @@ class RunWatch(Watch):
         self.log.ended(name, result.get("best"))
         best = {"best": result["best"]} if "best" in result else {}
         self.tracking.end(name, "done", result.get("numbers", {}) | best)
+
+    @staticmethod
+    def _traceback(name: str, error: Exception) -> str | None:
+        """Print the traceback of a run that failed; return it instead, for the log, if the user's training failed."""
+        if isinstance(error, BadInput):  # the user's to fix
+            return None
+        lines = "".join(traceback.format_exception(error))
+        if isinstance(error, TaskFailed):
+            _log.error("run %s: %s; the traceback is in log.jsonl", name, error)
+            return lines
+        _log.error("run %s\n%s", name, lines)
+        return None
 
     def waits(self, line: str | None) -> None:
         self.table.waits = line or ""

@@ -16,6 +16,7 @@ import pytest
 
 import pyrite
 from pyrite import Random, Study
+from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.manifest import resume_command
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.outcome import read_outcome
@@ -279,8 +280,11 @@ def test_a_run_that_raises_is_lost_alone(base, start, place, caplog):
     result = study(base, start, "trainer=train.py:train", "trainer.fail=1", "function=bm25", "seeds=3", "out=out")
     assert result.failed == 1
     assert set(result.trials.filter(pl.col("error").is_null())["seed"]) == {0, 2}
-    assert "no such batch" in caplog.text
-    assert "Traceback" in caplog.text
+    (line,) = [line for line in caplog.text.splitlines() if "no such batch" in line]
+    assert line.endswith("ValueError: no such batch; the traceback is in log.jsonl")
+    assert "Traceback" not in caplog.text
+    (failure,) = [event for event in EventLog.read(Storage("out")) if event["event"] == "run failed"]
+    assert 'raise ValueError("no such batch")' in failure["traceback"]
 
 
 @pytest.mark.nightly
@@ -362,6 +366,28 @@ def test_a_function_that_calls_exit_is_lost_with_its_traceback(base, start, plac
     result = study(base, start, "trainer=train.py:train", "function=bm25", "seeds=1", *HERE)
     assert result.failed == 1
     assert "it called sys.exit(0), and is not measured; return instead" in result.trials["error"][0]
+
+
+def test_no_run_is_repeated_if_the_run_that_it_repeats_failed(base, start, place, monkeypatch, caplog):
+    started: list[str] = []
+
+    class Failing(TrainedHere):
+        def Popen(self, command: list[str], **options: Any) -> TrainedHere:
+            options["stdout"].write(b"Traceback (most recent call last):\n  ...\nValueError: no such batch\n")
+            return self
+
+        def communicate(self, request: bytes) -> None:
+            started.append("once")
+
+    Failing.returncode = 1
+    monkeypatch.setattr("pyrite.cluster.training.trainer_runs.subprocess", Failing())
+    result = study(base, start, "trainer=train.py:train", "function=bm25", "seeds=2", *HERE)
+    assert result.failed == len(started) == 2
+    printed = [record.getMessage() for record in caplog.records if "no such batch" in record.getMessage()]
+    assert len(printed) == 2
+    assert all(line.endswith("ValueError: no such batch; the traceback is in log.jsonl") for line in printed)
+    failures = [event for event in EventLog.read(Storage("out")) if event["event"] == "run failed"]
+    assert all("Traceback (most recent call last)" in event["traceback"] for event in failures)
 
 
 def test_a_function_that_raises_is_not_run_again(base, start, place):
