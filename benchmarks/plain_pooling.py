@@ -26,7 +26,7 @@ from pyrite.pooling.adjudicators.bandit.index import ArmIndex, Arms
 from pyrite.pooling.adjudicators.bandit.play import TIES
 from pyrite.pooling.adjudicators.compiled import options_of
 from pyrite.pooling.adjudicators.epsilon_greedy import EpsilonGreedy
-from pyrite.pooling.adjudicators.fusion import Fusion
+from pyrite.pooling.adjudicators.fusion import LEAST, Fusion
 from pyrite.pooling.adjudicators.hedge import MOST, Hedge
 from pyrite.pooling.adjudicators.max_mean import MaxMean
 from pyrite.pooling.adjudicators.moffat import MoffatA, MoffatB, MoffatC
@@ -307,9 +307,12 @@ def fuse(
             held.setdefault(document, []).append((run, rank))
     first = rng.permutation(len(held)).tolist() if fusion.random_ties else list(range(len(held)))
     seen, gained = [0.0 for _ in rankings], [0.0 for _ in rankings]
-    left, order = sorted(held), []
+    left, order, lent = sorted(held), list[int](), 0.0
     while left:
-        weights = [weight(seen[run], gained[run]) for run in range(len(rankings))]
+        weights = [weight(seen[run] + lent, gained[run]) for run in range(len(rankings))]
+        if fusion.relative and max(weights) < LEAST:
+            lent = -min(seen[run] - 2.0 * gained[run] for run in range(len(rankings)))
+            weights = [weight(seen[run] + lent, gained[run]) for run in range(len(rankings))]
         scores = {
             document: added(weights[run] * rank_weights[rank] for run, rank in held[document]) for document in left
         }

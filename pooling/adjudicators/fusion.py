@@ -19,6 +19,8 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.kernels import loop
 
 HEAPED, JUDGED = 0, 1
+LEAST = 1e-200
+"""The highest weight below which weights that are relative are raised; double precision ends at 1e-308."""
 PLACES = 4
 """Options of a weight, filled up with zeros: all methods share what Numba compiles for the type of their options."""
 
@@ -39,7 +41,8 @@ class FusionState(NamedTuple):
         rose: bool [runs], whether the last judgement that concerned the run increased its weight.
         fresh: int64 [documents], the number of judgements after which its score was last computed.
         counts: int64 [2], documents in the heap, and judgements.
-        lent_seen, lent_gained: float64 [runs], what other topics add to `seen` and `gained`.
+        lent_seen, lent_gained: float64 [runs], what other topics add to `seen` and `gained`, or what is taken from all
+            runs if weights are relative.
         factors: float64 [documents], factor on a document's sum, 0 or more; it changes only when all documents are
             lined up again (`reweigh`).
     """
@@ -83,17 +86,22 @@ class Fusion(Adjudicator):
     chosen is exactly the one that computing all scores before each choice would give. That requires rank weights that
     are not negative.
 
+    Attributes:
+        relative: whether a weight is a power of seen - 2 · gained, so that only proportions of weights count. If all
+            become tiny, the least of these is subtracted from all, or floats would end in zeros, and documents in ties.
+
     Args:
         ties: how ties between documents are broken: `random`, or `first` in the order of their ids.
     """
 
     weight: Any = staticmethod(equal)
+    relative = False
 
     @checked
     def __init__(self, ties: Literal["random", "first"] = "random", reward: GradeReward | None = None) -> None:
         super().__init__(reward)
         self.random_ties = ties == "random"
-        self.choose, self.learn = _choose, _learn_of(self.weight)
+        self.choose, self.learn = _choose, _learn_of(self.weight, self.relative)
 
     @abstractmethod
     def rank_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -146,9 +154,10 @@ class Fusion(Adjudicator):
 
 
 @cache
-def _learn_of(weight: Any) -> Any:
+def _learn_of(weight: Any, relative: bool) -> Any:
     given = len(arguments_of(weight)) - 2
-    return compiled(_learn, f"{weight.__module__.rpartition('.')[2]}_{weight.__name__}", weight=weight, given=given)
+    name = f"{weight.__module__.rpartition('.')[2]}_{weight.__name__}" + "_relative" * relative
+    return compiled(_learn, name, weight=weight, given=given, relative=int(relative))
 
 
 # Documents and slots are int64 wherever a function takes one: Numba compiles it again for each type.
@@ -197,6 +206,29 @@ def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-d
             for other in pool.ranking[run, : pool.lengths[run]]:
                 if state.taken[other] == OPEN and state.fresh[other] != state.counts[JUDGED]:
                     _refresh(pool, state, np.int64(other))
+    if relative and _highest(state.weights) < LEAST:  # type: ignore[name-defined]  # noqa: F821
+        least = _least_loss(state)
+        for run in range(len(state.weights)):
+            state.lent_seen[run] = -least
+            total, won = state.seen[run] + state.lent_seen[run], state.gained[run] + state.lent_gained[run]
+            state.weights[run] = weight(total, won, *options[:given])  # type: ignore[name-defined]  # noqa: F821
+        reweigh(pool, state)
+
+
+@kernel
+def _highest(weights):  # type: ignore[no-untyped-def]
+    highest = 0.0
+    for weight in weights:
+        highest = max(highest, weight)
+    return highest
+
+
+@kernel
+def _least_loss(state):  # type: ignore[no-untyped-def]
+    least = np.inf
+    for run in range(len(state.seen)):
+        least = min(least, state.seen[run] - 2.0 * state.gained[run])
+    return least
 
 
 @kernel

@@ -30,13 +30,15 @@ class Hedge(Fusion):
     - Z is the pool's depth, not the length of the whole lists: the pool's last rank has no weight.
     - A run has no stake in a document that it does not hold within the depth. In the source each run has one in every
       document: for those that it did not retrieve, the mean over the ranks after the end of its list.
-    - Weights are not divided by their sum, which changes no order, and are capped at 10^300, the limit of floats.
+    - Weights are not divided by their sum, which changes no order, and are capped at 10^300, the limit of floats. If
+      all are below 10^-200, the least loss is subtracted from all losses.
 
     Args:
         beta: factor that a loss of one leaves of a run's weight, between 0 and 1; 0.1 is the authors'.
     """
 
     weight = staticmethod(_weight)
+    relative = True
 
     @checked
     def __init__(

@@ -270,6 +270,17 @@ def test_gains_that_leave_rounding_behind(data, pool, grades):
         assert_same(fusion(reward=grades), pool, 3)
 
 
+def test_hedge_knows_runs_apart_after_a_thousand_documents_without_a_relevant_one(pool_of):
+    # Both runs lose more than 10^308 stands for. The first finds one in its first documents, and goes before the other.
+    lists, grades = np.arange(3000).reshape(2, 1500).tolist(), np.zeros(3000, int)
+    grades[5] = 1
+    pool = pool_of([lists], [grades.tolist()])
+    assert_same(Hedge(), pool, 0)
+    (order,) = simulate(Hedge(), pool, [0])[0].documents
+    assert (np.diff(order[order < 1500]) > 0).all()  # no run ends in an order by chance
+    assert (np.diff(order[order >= 1500]) > 0).all()
+
+
 def test_a_window_of_gains_that_leave_rounding_behind(pool_of):
     rng = np.random.default_rng(0)
     for seed in range(20):
