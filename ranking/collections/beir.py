@@ -48,7 +48,7 @@ class Beir(FolderWithCandidates):
             hub (`corpus/NanoNQ-00000-of-00001.parquet`). Its queries are cross-validated.
     """
 
-    version = 4
+    version = 5
 
     subset: str | None = field(default=None, kw_only=True)
 

@@ -47,7 +47,7 @@ class Trec(FolderReader):
         encoding: the encoding of documents and topics. The TREC disks are in latin-1.
     """
 
-    version = 3
+    version = 4
 
     documents: str | Sequence[str] | None = None
     topics: str | Sequence[str] | None = None
