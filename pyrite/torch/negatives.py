@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -205,6 +207,7 @@ class Negatives(IterableDataset[ServedBatch]):
         self._batches.prepare(base.encoded, base.vectors, split.train)
         self._refresh = refresh_of(self.sampler, refresh)
         self.training = self._training()
+        self._indexes: list[MovingIndex] = []  # those in the temporary folder
         self.shown = ShownFiles(self._temporary / "shown")
         self._index: MovingIndex | None = None
         self._of_trainer = False
@@ -239,6 +242,7 @@ class Negatives(IterableDataset[ServedBatch]):
         """Start the index of a loop: at its first batch, or at its next one after `close` or `use`."""
         training = self.training
         self._index = self._new_index(self.sampler, training)
+        self._indexes.append(self._index)
         if training.service is not None:  # of the index that was closed, which functions know
             self._index.start(training.service, step=training.step)
             return
@@ -397,15 +401,16 @@ class Negatives(IterableDataset[ServedBatch]):
         )
 
     def close(self) -> None:
-        """Stop what builds the index of a loop, and delete its files. The end of the process does it too."""
+        """Stop what builds the index of a loop, and delete its files. The end of this object does it too."""
         if self._index is not None:
             self._index.close()
             self._index = None
 
     @functools.cached_property
     def _temporary(self) -> Path:
-        self._keep = tempfile.TemporaryDirectory(prefix="pyrite-negatives-")  # deleted with this object
-        return Path(self._keep.name)
+        folder = Path(tempfile.mkdtemp(prefix="pyrite-negatives-"))
+        weakref.finalize(self, _delete, folder, self._indexes)
+        return folder
 
     @functools.cached_property
     def _transformed(self) -> BatchNegatives:
@@ -422,6 +427,7 @@ class Negatives(IterableDataset[ServedBatch]):
         negatives = self._batch_negatives(self._temporary / "index", LoaderCounts(len(self)))
         negatives.shown = self.shown
         if self._index is not None and negatives.service is not None:
+            self._indexes.append(self._index)
             self._index.start(negatives.service)
         return negatives
 
@@ -510,6 +516,13 @@ class Negatives(IterableDataset[ServedBatch]):
             self.training.position -= len(of_batch)
             self.training.step -= 1
         self._served = None
+
+
+def _delete(folder: Path, indexes: Iterable[MovingIndex]) -> None:
+    """Stop what builds into a folder, then delete the folder."""
+    for index in indexes:
+        index.close()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _served(config: dict[str, Any]) -> dict[str, Any]:

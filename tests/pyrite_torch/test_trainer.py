@@ -1,6 +1,8 @@
 """`Negatives.attach`: negatives that move while the trainer of sentence-transformers trains."""
 
 import csv
+import gc
+import io
 import json
 import os
 import pickle
@@ -12,17 +14,19 @@ from pathlib import Path
 
 import pytest
 import torch
+from ray import cloudpickle
 
 import pyrite
 from pyrite import BM25, Curriculum, Dense, Guard, InBatch, Mixture, Random, Schedule, SimANS, Top
 from pyrite.ranking.errors import BadInput
 from pyrite.sampling.retrieval.dense import Refresh
-from pyrite.torch import Negatives
+from pyrite.torch import Negatives, beside
 from pyrite.torch.builders import BuildBeside
 from pyrite.torch.moving_index import MovingIndex
 from pyrite.torch.report import ShownFiles
 from pyrite.torch.text_encoder import encoder_of
 from pyrite.torch.trainer_batches import check_loss, lists
+from pyrite.torch.version_files import VersionFolder
 from tests.pyrite_torch.ends import ends
 from tests.pyrite_torch.tiny_trainer import digest, open_model, pairs, served, train, words
 
@@ -616,6 +620,27 @@ def test_a_loop_goes_on_after_its_index_was_closed(bert, refresh):
     steps += [batch.step for batch in negatives]
     assert steps == list(range(2 * len(negatives)))
     negatives.close()
+
+
+def test_the_index_of_a_loop_ends_with_the_negatives(bert):
+    negatives = Negatives(pairs(), Dense(1, refresh=1), model=open_model(bert))
+    next(iter(negatives))
+    process, folder = negatives._index.builder.process, negatives._temporary
+    assert folder.exists()
+    del negatives
+    gc.collect()
+    assert process.poll() is not None
+    assert not folder.exists()
+
+
+def test_the_process_beside_ends_quietly_if_its_folder_was_deleted(bert, tmp_path, monkeypatch):
+    folder = VersionFolder(tmp_path / "deleted")
+    start = cloudpickle.dumps((encoder_of(open_model(bert), None), None, folder, "cpu", 1, os.getppid()))
+    content = b"".join(len(each).to_bytes(8, "big") + each for each in (start, b"3"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    monkeypatch.setattr(beside, "end_with", lambda parent: None)
+    beside.main()
+    assert not folder.path.exists()
 
 
 def test_use_follows_another_model_in_a_loop(bert):
