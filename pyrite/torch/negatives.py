@@ -49,6 +49,7 @@ from pyrite.torch.trainer_batches import (
     LABELS,
     BatchNegatives,
     CollatorWithNegatives,
+    as_raised,
     check_loader,
     check_loss,
     check_trainer,
@@ -332,7 +333,10 @@ class Negatives(IterableDataset[ServedBatch]):
         def train_from(resume_from_checkpoint: Any = None, *arguments: Any, **options: Any) -> Any:
             given = trainer.args.resume_from_checkpoint if resume_from_checkpoint is None else resume_from_checkpoint
             callback.resumed = resumed_folder(trainer.args, given)
-            return train(resume_from_checkpoint, *arguments, **options)
+            try:
+                return train(resume_from_checkpoint, *arguments, **options)
+            except BadInput as error:
+                raise as_raised(error) from None
 
         trainer.train = train_from
 

@@ -350,6 +350,15 @@ def test_other_rows_are_refused(bert, tmp_path):
         next(iter(trainer.get_train_dataloader()))
 
 
+def test_an_error_of_a_loader_worker_is_one_line(bert, tmp_path):
+    moving = Negatives(words(40), BM25(1))
+    trainer = trainer_of(bert, tmp_path, moving, dataloader_num_workers=1)
+    moving.attach(trainer)
+    trainer.train_dataset = trainer.train_dataset.map(lambda row: {"query": row["query"].upper()})
+    with pytest.raises(BadInput, match=r"^train_dataset: the row of .* is no pair of negatives.dataset; give the"):
+        trainer.train()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
