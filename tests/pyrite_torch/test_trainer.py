@@ -12,6 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from ray import cloudpickle
@@ -471,6 +472,23 @@ def test_a_rerankers_loss_that_reads_other_rows_is_refused(reranker, loss, rows,
 def test_arguments_that_cannot_be_meant_are_refused(options, message):
     with pytest.raises(BadInput, match=message):
         Negatives(words(40), Dense(1, refresh=5), **options)
+
+
+@pytest.mark.parametrize(
+    ("read", "message"),
+    [
+        (lambda texts: None, "encode: returned nothing; return one vector of finite numbers per text"),
+        (lambda texts: np.full((len(texts), 2), np.nan), "encode: returned NaN or infinite numbers; return one vector"),
+        (lambda texts: torch.full((len(texts), 2), torch.inf), "encode: returned NaN or infinite numbers"),
+        (lambda texts: [[1.0]] * (len(texts) - 1) + [[1.0, 2.0]], "encode: returned a list that is no array"),
+        (lambda texts: np.ones(len(texts)), r"encode: returned an array of shape \(1,\) for 1 texts"),
+    ],
+)
+def test_what_encode_must_not_return_is_one_line(read, message):
+    negatives = Negatives(words(40), Dense(1, refresh=Refresh("sync")), encode=lambda texts, kind: read(texts))
+    encoder = negatives._encoder
+    with pytest.raises(BadInput, match=message):
+        encoder._read(["w1", "w2"] if "list" in message else ["w1"], "document")
 
 
 @pytest.mark.parametrize("dense", [[], [Dense(0, refresh=1)]])
