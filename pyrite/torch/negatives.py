@@ -150,17 +150,28 @@ class Negatives(IterableDataset[ServedBatch]):
         note: Callable[[str], None] = lambda line: None,
     ) -> None:
         data = as_collection(data)
+        with about_tables("negatives" if isinstance(data, Collection) else None):
+            config, collection, parts = self._opened(data, negatives, guard, options, note)
+            self._prepare(config, collection, parts, 0, encoder_of(model, encode), score, refresh, rows)
+
+    def _opened(
+        self,
+        data: Any,
+        negatives: object,
+        guard: Guard | None,
+        options: Mapping[str, object] | None,
+        note: Callable[[str], None],
+    ) -> tuple[dict[str, Any], RunCollection, dict[str, Any]]:
+        """Return the configuration of the arguments, the collection, and the parts that a sampler reads."""
         texts = data.overrides() if isinstance(data, Collection) else listed(data)
         texts += [*of_negatives(negatives), *part_given("guard", guard)]
         config = compose([*texts, *settings(options=options)])
         artifacts = Artifacts(note)
-        with about_tables():
-            collection = artifacts.collection(config)
+        collection = artifacts.collection(config)
         read = {key: value for key, value in config.items() if key != "origin"}
         self._data = (sentence(collection, read), *notes(collection, config[CHOICES]["collection"]))
         wanted = [name for name in artifacts.keys(config) if name.split(":")[0] in _PARTS]
-        parts = {name: artifacts.part(config, name) for name in wanted}
-        self._prepare(config, collection, parts, 0, encoder_of(model, encode), score, refresh, rows)
+        return config, collection, {name: artifacts.part(config, name) for name in wanted}
 
     @classmethod
     def of_run(

@@ -502,6 +502,12 @@ def test_negatives_of_the_batch_alone_need_no_index(bert, tmp_path, dense):
     assert str(moving.report()).startswith("2 batches have the negatives of the batch alone\n")
 
 
+def test_remedies_are_arguments_of_python():
+    remedy = r'as options=\{"sampling.negatives": 8\}, or choose options=\{"policy": "fixed"\}'
+    with pytest.raises(BadInput, match=remedy):
+        Negatives(words(20), Schedule(Random(), BM25(1)))
+
+
 def test_the_report_says_which_pairs_are_trained_on():
     data = [*words(20), {"query": "w1", "positive": ""}]
     moving = Negatives(data, BM25(1), options={"strict": False})
