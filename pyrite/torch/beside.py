@@ -49,6 +49,8 @@ def main() -> None:
             encoder.load_state_dict(folder.weights(step))
             folder.build(encoder, texts, step)
         except Exception as error:  # raised when a batch waits for the version
+            if not folder.path.exists():  # the trainer has deleted it, and stops this process
+                return
             folder.write(FAILED, {"error": f"{type(error).__name__}: {error}"})
             raise
 

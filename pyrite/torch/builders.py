@@ -167,7 +167,8 @@ class BuildOnRay(_FromWeights):
 
     def close(self) -> None:
         self._thread.shutdown(cancel_futures=True)
-        self.index.close()
+        if ray.is_initialized():  # else its actors have ended
+            self.index.close()
 
     def _build(self, step: int) -> None:
         from pyrite.ranking.query_lists import QueryLists

@@ -132,6 +132,6 @@ def refresh_of(sampler: Sampler, given: Refresh | int | str | None) -> Refresh:
         )
     if asked:
         what = "the dense function has a refresh of its own"
-        refuse(given is not None, what, "refresh", "leave it out, or give it to Dense(…, refresh=…)")
+        refuse(given is not None, what, "refresh", "leave it out, or give it to `Dense(…, refresh=…)`")
         return replace(asked.pop())
     return given if isinstance(given, Refresh) else Refresh() if given is None else Refresh(every=given)

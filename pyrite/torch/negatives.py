@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +49,7 @@ from pyrite.torch.trainer_batches import (
     LABELS,
     BatchNegatives,
     CollatorWithNegatives,
+    as_raised,
     check_loader,
     check_loss,
     check_trainer,
@@ -147,17 +150,28 @@ class Negatives(IterableDataset[ServedBatch]):
         note: Callable[[str], None] = lambda line: None,
     ) -> None:
         data = as_collection(data)
+        with about_tables("negatives" if isinstance(data, Collection) else None):
+            config, collection, parts = self._opened(data, negatives, guard, options, note)
+            self._prepare(config, collection, parts, 0, encoder_of(model, encode), score, refresh, rows)
+
+    def _opened(
+        self,
+        data: Any,
+        negatives: object,
+        guard: Guard | None,
+        options: Mapping[str, object] | None,
+        note: Callable[[str], None],
+    ) -> tuple[dict[str, Any], RunCollection, dict[str, Any]]:
+        """Return the configuration of the arguments, the collection, and the parts that a sampler reads."""
         texts = data.overrides() if isinstance(data, Collection) else listed(data)
         texts += [*of_negatives(negatives), *part_given("guard", guard)]
         config = compose([*texts, *settings(options=options)])
         artifacts = Artifacts(note)
-        with about_tables():
-            collection = artifacts.collection(config)
+        collection = artifacts.collection(config)
         read = {key: value for key, value in config.items() if key != "origin"}
         self._data = (sentence(collection, read), *notes(collection, config[CHOICES]["collection"]))
         wanted = [name for name in artifacts.keys(config) if name.split(":")[0] in _PARTS]
-        parts = {name: artifacts.part(config, name) for name in wanted}
-        self._prepare(config, collection, parts, 0, encoder_of(model, encode), score, refresh, rows)
+        return config, collection, {name: artifacts.part(config, name) for name in wanted}
 
     @classmethod
     def of_run(
@@ -205,6 +219,7 @@ class Negatives(IterableDataset[ServedBatch]):
         self._batches.prepare(base.encoded, base.vectors, split.train)
         self._refresh = refresh_of(self.sampler, refresh)
         self.training = self._training()
+        self._indexes: list[MovingIndex] = []  # those in the temporary folder
         self.shown = ShownFiles(self._temporary / "shown")
         self._index: MovingIndex | None = None
         self._of_trainer = False
@@ -239,6 +254,7 @@ class Negatives(IterableDataset[ServedBatch]):
         """Start the index of a loop: at its first batch, or at its next one after `close` or `use`."""
         training = self.training
         self._index = self._new_index(self.sampler, training)
+        self._indexes.append(self._index)
         if training.service is not None:  # of the index that was closed, which functions know
             self._index.start(training.service, step=training.step)
             return
@@ -328,7 +344,10 @@ class Negatives(IterableDataset[ServedBatch]):
         def train_from(resume_from_checkpoint: Any = None, *arguments: Any, **options: Any) -> Any:
             given = trainer.args.resume_from_checkpoint if resume_from_checkpoint is None else resume_from_checkpoint
             callback.resumed = resumed_folder(trainer.args, given)
-            return train(resume_from_checkpoint, *arguments, **options)
+            try:
+                return train(resume_from_checkpoint, *arguments, **options)
+            except BadInput as error:
+                raise as_raised(error) from None
 
         trainer.train = train_from
 
@@ -397,15 +416,16 @@ class Negatives(IterableDataset[ServedBatch]):
         )
 
     def close(self) -> None:
-        """Stop what builds the index of a loop, and delete its files. The end of the process does it too."""
+        """Stop what builds the index of a loop, and delete its files. The end of this object does it too."""
         if self._index is not None:
             self._index.close()
             self._index = None
 
     @functools.cached_property
     def _temporary(self) -> Path:
-        self._keep = tempfile.TemporaryDirectory(prefix="pyrite-negatives-")  # deleted with this object
-        return Path(self._keep.name)
+        folder = Path(tempfile.mkdtemp(prefix="pyrite-negatives-"))
+        weakref.finalize(self, _delete, folder, self._indexes)
+        return folder
 
     @functools.cached_property
     def _transformed(self) -> BatchNegatives:
@@ -422,6 +442,7 @@ class Negatives(IterableDataset[ServedBatch]):
         negatives = self._batch_negatives(self._temporary / "index", LoaderCounts(len(self)))
         negatives.shown = self.shown
         if self._index is not None and negatives.service is not None:
+            self._indexes.append(self._index)
             self._index.start(negatives.service)
         return negatives
 
@@ -510,6 +531,13 @@ class Negatives(IterableDataset[ServedBatch]):
             self.training.position -= len(of_batch)
             self.training.step -= 1
         self._served = None
+
+
+def _delete(folder: Path, indexes: Iterable[MovingIndex]) -> None:
+    """Stop what builds into a folder, then delete the folder."""
+    for index in indexes:
+        index.close()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _served(config: dict[str, Any]) -> dict[str, Any]:

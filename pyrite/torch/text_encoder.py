@@ -161,7 +161,14 @@ class FunctionEncoder(TextEncoder):
         return torch.device("cpu")  # where `_read` puts vectors
 
     def encode(self, texts: list[str], kind: str) -> Any:
-        return self.function(texts, kind)
+        read, remedy = self.function(texts, kind), "return one vector of finite numbers per text: [texts, dimension]"
+        refuse(read is None, "returned nothing", "encode", remedy)
+        try:
+            vectors = read if isinstance(read, Tensor) else torch.from_numpy(np.array(read, np.float32))
+        except (TypeError, ValueError):
+            raise BadInput(f"returned a {type(read).__name__} that is no array", "encode", remedy) from None
+        refuse(not torch.isfinite(vectors).all(), "returned NaN or infinite numbers", "encode", remedy)
+        return vectors
 
 
 BY_CLASS: dict[str, type[ModelEncoder]] = {

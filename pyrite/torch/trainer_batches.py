@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 from torch.utils.data import get_worker_info
 
-from pyrite.ranking.errors import refuse
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.torch.batch_versions import LoaderCounts
 from pyrite.torch.pair_draws import PairDraws
 from pyrite.torch.report import ShownFiles
@@ -219,6 +219,14 @@ def _names(loss: Any) -> list[str] | None:
 
 def _named(names: Sequence[str], words: Iterable[str]) -> bool:
     return any(word in name for word in words for name in names)
+
+
+def as_raised(error: BadInput) -> BadInput:
+    """Return an error as it was raised: torch puts the traceback of a loader's worker into its message."""
+    if not error.what.startswith("Caught "):
+        return error
+    last = error.what.rstrip().rpartition("\n")[2]
+    return BadInput(last.partition(": ")[2])
 
 
 def _zero3(trainer: Any) -> bool:

@@ -1,6 +1,8 @@
 """`Negatives.attach`: negatives that move while the trainer of sentence-transformers trains."""
 
 import csv
+import gc
+import io
 import json
 import os
 import pickle
@@ -10,19 +12,22 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from ray import cloudpickle
 
 import pyrite
 from pyrite import BM25, Curriculum, Dense, Guard, InBatch, Mixture, Random, Schedule, SimANS, Top
 from pyrite.ranking.errors import BadInput
 from pyrite.sampling.retrieval.dense import Refresh
-from pyrite.torch import Negatives
+from pyrite.torch import Negatives, beside
 from pyrite.torch.builders import BuildBeside
 from pyrite.torch.moving_index import MovingIndex
 from pyrite.torch.report import ShownFiles
 from pyrite.torch.text_encoder import encoder_of
 from pyrite.torch.trainer_batches import check_loss, lists
+from pyrite.torch.version_files import VersionFolder
 from tests.pyrite_torch.ends import ends
 from tests.pyrite_torch.tiny_trainer import digest, open_model, pairs, served, train, words
 
@@ -346,6 +351,15 @@ def test_other_rows_are_refused(bert, tmp_path):
         next(iter(trainer.get_train_dataloader()))
 
 
+def test_an_error_of_a_loader_worker_is_one_line(bert, tmp_path):
+    moving = Negatives(words(40), BM25(1))
+    trainer = trainer_of(bert, tmp_path, moving, dataloader_num_workers=1)
+    moving.attach(trainer)
+    trainer.train_dataset = trainer.train_dataset.map(lambda row: {"query": row["query"].upper()})
+    with pytest.raises(BadInput, match=r"^train_dataset: the row of .* is no pair of negatives.dataset; give the"):
+        trainer.train()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -460,6 +474,23 @@ def test_arguments_that_cannot_be_meant_are_refused(options, message):
         Negatives(words(40), Dense(1, refresh=5), **options)
 
 
+@pytest.mark.parametrize(
+    ("read", "message"),
+    [
+        (lambda texts: None, "encode: returned nothing; return one vector of finite numbers per text"),
+        (lambda texts: np.full((len(texts), 2), np.nan), "encode: returned NaN or infinite numbers; return one vector"),
+        (lambda texts: torch.full((len(texts), 2), torch.inf), "encode: returned NaN or infinite numbers"),
+        (lambda texts: [[1.0]] * (len(texts) - 1) + [[1.0, 2.0]], "encode: returned a list that is no array"),
+        (lambda texts: np.ones(len(texts)), r"encode: returned an array of shape \(1,\) for 1 texts"),
+    ],
+)
+def test_what_encode_must_not_return_is_one_line(read, message):
+    negatives = Negatives(words(40), Dense(1, refresh=Refresh("sync")), encode=lambda texts, kind: read(texts))
+    encoder = negatives._encoder
+    with pytest.raises(BadInput, match=message):
+        encoder._read(["w1", "w2"] if "list" in message else ["w1"], "document")
+
+
 @pytest.mark.parametrize("dense", [[], [Dense(0, refresh=1)]])
 def test_negatives_of_the_batch_alone_need_no_index(bert, tmp_path, dense):
     moving = Negatives(words(40), sum(dense, InBatch()))
@@ -469,6 +500,12 @@ def test_negatives_of_the_batch_alone_need_no_index(bert, tmp_path, dense):
     trainer.train()
     assert moving._index is None
     assert str(moving.report()).startswith("2 batches have the negatives of the batch alone\n")
+
+
+def test_remedies_are_arguments_of_python():
+    remedy = r'as options=\{"sampling.negatives": 8\}, or choose options=\{"policy": "fixed"\}'
+    with pytest.raises(BadInput, match=remedy):
+        Negatives(words(20), Schedule(Random(), BM25(1)))
 
 
 def test_the_report_says_which_pairs_are_trained_on():
@@ -616,6 +653,27 @@ def test_a_loop_goes_on_after_its_index_was_closed(bert, refresh):
     steps += [batch.step for batch in negatives]
     assert steps == list(range(2 * len(negatives)))
     negatives.close()
+
+
+def test_the_index_of_a_loop_ends_with_the_negatives(bert):
+    negatives = Negatives(pairs(), Dense(1, refresh=1), model=open_model(bert))
+    next(iter(negatives))
+    process, folder = negatives._index.builder.process, negatives._temporary
+    assert folder.exists()
+    del negatives
+    gc.collect()
+    assert process.poll() is not None
+    assert not folder.exists()
+
+
+def test_the_process_beside_ends_quietly_if_its_folder_was_deleted(bert, tmp_path, monkeypatch):
+    folder = VersionFolder(tmp_path / "deleted")
+    start = cloudpickle.dumps((encoder_of(open_model(bert), None), None, folder, "cpu", 1, os.getppid()))
+    content = b"".join(len(each).to_bytes(8, "big") + each for each in (start, b"3"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    monkeypatch.setattr(beside, "end_with", lambda parent: None)
+    beside.main()
+    assert not folder.path.exists()
 
 
 def test_use_follows_another_model_in_a_loop(bert):
