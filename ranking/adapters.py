@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 import logging
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -91,7 +92,7 @@ def _config_of(folder: Path) -> dict[str, Any]:
 def _base_of(folder: Path, config: dict[str, Any]) -> Path:
     """Return the folder of an adapter's base model: at its path, next to the adapter, or downloaded."""
     name = config["base_model_name_or_path"]
-    places = [Path(name).expanduser(), folder / name, folder.parent / name, folder.parent / Path(name).name]
+    places = [Path(os.path.expanduser(name)), folder / name, folder.parent / name, folder.parent / Path(name).name]
     for place in places:
         if place.is_dir() and place.resolve() != folder:
             return place.resolve()

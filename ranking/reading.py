@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -54,7 +55,7 @@ class Reading:
         """The options by which results differ; empty for the defaults."""
         if self == Reading():
             return ""
-        files = texts_read_by(Path(self.subwords).expanduser()) if self.subwords else []
+        files = texts_read_by(Path(os.path.expanduser(self.subwords))) if self.subwords else []
         return f"{self.tokenizer} {self.language} {digest(files) if files else self.subwords}"
 
     def words(self, texts: pl.Series) -> pl.Series:

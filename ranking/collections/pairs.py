@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -113,7 +114,7 @@ class Pairs(Reader):
 
     @property
     def name(self) -> str:
-        named = Path(self.path).expanduser()
+        named = Path(os.path.expanduser(self.path))
         path = named if URI.match(str(self.path)) or str(self.path).startswith(HUB) else named.resolve()
         return path.name.split(".")[0]
 

@@ -166,7 +166,7 @@ class FolderReader(Reader):
 
     def named(self, file: str) -> Path:
         """Return the path of a file that an option names, relative to the folder, or else to the current one."""
-        here, given = self.folder / Path(file).expanduser(), Path(file).expanduser()
+        here, given = self.folder / Path(os.path.expanduser(file)), Path(os.path.expanduser(file))
         return given if given.is_file() and not here.exists() else here
 
 
