@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 NO_COLLECTION = "is a {}, not a collection"
-OF_ARGUMENTS = ("baseline", "methods", "out", "scale", "seeds")
+OF_ARGUMENTS = ("baseline", "methods", "out")
 """Options of a study that only its arguments give; `methods` are `negatives` and `rankers`."""
 
 

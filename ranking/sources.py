@@ -19,7 +19,7 @@ from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.mapped import open_array, write_array
 from pyrite.ranking.vectors import WordVectors
 
-FORMAT = 1
+FORMAT = 2
 """Number to increase whenever an encoder gives other vectors for the same options and files."""
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from pyrite.cluster.commands.judging_folder import OVERRIDES, folder_of, remembered
 from pyrite.cluster.commands.taken import Taken
-from pyrite.cluster.config.override import values_by_key
+from pyrite.cluster.config.override import unquoted, values_by_key
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.pooling.judging import export, export_files, store
 from pyrite.pooling.judging.backup import back_up
@@ -70,7 +70,7 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
 
 def _grades_of_model(stored: Mapping[str, str]) -> pl.DataFrame | None:
     """Read the judgements of `machine=` as the judging did, by the options of its folder; None if it has none."""
-    given = {key: value.strip("'\"") for key, value in stored.items()}
+    given = {key: unquoted(value) for key, value in stored.items()}
     if given.get("machine", "null") == "null":
         return None
     faults = Faults(given.get("strict", "true").lower() not in ("false", "no", "off", "0"))

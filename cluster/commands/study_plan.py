@@ -16,10 +16,11 @@ from pyrite.cluster.config.durations import seconds_of
 from pyrite.cluster.config.grammar import parsed
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.other_names import suggestion
-from pyrite.cluster.config.override import root_of
+from pyrite.cluster.config.override import root_of, values_by_key
 from pyrite.cluster.config.removed import refuse_renamed
 from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.config.secrets import VARIABLE, resolved_in
+from pyrite.cluster.config.trainer_option import check_epochs
 from pyrite.cluster.config.trust import check_classes, origin
 from pyrite.cluster.config.validate import check_shape
 from pyrite.cluster.output.manifest import CONFIG
@@ -39,6 +40,7 @@ def plan(arguments: list[str]) -> StudyPlan:
     """Plan a study from its overrides."""
     refuse_renamed(arguments, "study")
     of_study, of_runs = divided(arguments, SHAPES["study"].model_fields)
+    check_epochs(values_by_key(of_runs))  # not of a study that is resumed, which may have been told to give it
     options, design = _options(of_study)
     refuse(
         options["seeds"] is not None and given_seeds(arguments),

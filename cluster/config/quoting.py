@@ -26,8 +26,8 @@ SINGLE = ("out", "cache", "run")
 PLAIN = re.compile(r"[\w./\\+%@:$?|*-]+", re.ASCII)
 """Values that Hydra reads as text without quotes, if they are neither numbers nor one of WORDS."""
 NUMBER = re.compile(r"[-+]?[\d_]*\.?[\d_]*(e[-+]?\d+)?|[-+]?(inf|nan)", re.ASCII | re.IGNORECASE)
-FOREIGN = re.compile(r"[^\s\[\]{},:=()]*[^\x00-\x7f](?:[^\[\]{},:=()]*[^\s\[\]{},:=()])?")
-"""Words, of whatever form, that Hydra's grammar can't read without quotes."""
+FOREIGN = re.compile(r"[^\s\[\]{},:=()][^\[\]{},:=()]*")
+"""Texts within lists, mappings and sweeps."""
 WORDS = re.compile(r"true|false|null|none", re.IGNORECASE)
 AS_IT_IS = re.compile(r"(null)?\Z|['\"]|[\[{]|\w+\(|.*\$\{", re.ASCII)
 """What is no bare path: nothing, null, and the beginnings of quotes, lists, mappings, sweeps and interpolations."""
@@ -51,21 +51,27 @@ def quoted_path(override: str) -> str:
         ("out='résultats'", "out='20241125'", 'out=runs/a')
         >>> quoted_path("seed=3"), quoted_path("collection.path=a,b c")
         ('seed=3', 'collection.path=a,b c')
-        >>> quoted_path("collection.negatives=[négatif 1,b]")
-        "collection.negatives=['négatif 1',b]"
+        >>> quoted_path("collection.negatives=[négatif 1,b]"), quoted_path("collection.query=Größe (cm)")
+        ("collection.negatives=['négatif 1',b]", "collection.query='Größe (cm)'")
     """
     key, equals, value = override.partition("=")
     name = key.rpartition(".")[2].lstrip("+~")
     empty = equals and not value.strip().strip(QUOTES)  # for example a shell variable that is not set
     refuse(empty and name in PATHS, "is empty", key, "name a file or folder, or leave it out")
     no_path = NO_PATH.get(name)
-    if no_path is None and not value.isascii() and not set(QUOTES) & set(value):
-        return f"{key}={FOREIGN.sub(lambda found: as_override(found[0]), value)}"
+    if no_path is None and not value.isascii() and not set(QUOTES) & set(value) and "${" not in value:
+        within = re.match(r"[\[{]|\w+\(", value, re.ASCII)
+        return f"{key}={FOREIGN.sub(_as_word, value) if within or ',' in value else as_override(value)}"
     if no_path is None or key.startswith("~") or no_path.match(value):
         return override
     if key.lstrip("+") in SINGLE or os.path.lexists(os.path.expanduser(value)):
         return f"{key}={quoted(value)}"
     return f"{key}={','.join(quoted(item, ' ') for item in value.split(','))}"
+
+
+def _as_word(found: re.Match[str]) -> str:
+    """Return a text as Hydra reads it: in quotes if it is not of ASCII."""
+    return found[0] if found[0].isascii() else as_override(found[0].rstrip())
 
 
 def quoted(value: str, allowed: str = "") -> str:

@@ -105,23 +105,25 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     least, workers = config["resources"]["least"], config["resources"]["workers"]
     what = f"least is {least}, but the run starts with {workers} workers"
     refuse(least is not None and least > workers, what, "resources.least", "choose no more than resources.workers")
-    _check_guards(config)
+    check_guards(config)
     for measure in [*config["measures"], config["validation"]["measure"]]:
         parse(measure)
 
 
-def _check_guards(config: dict[str, Any]) -> None:
+def check_guards(config: Mapping[str, Any]) -> None:
     """Refuse a guard beside a selector that takes documents of other queries' lists, which it has not seen."""
     from pyrite.sampling.guard import Guard
     from pyrite.sampling.selection.shared import Shared
 
-    functions = build_each(config["function"], "function", trust="composed").values()
-    guard = build(config["guard"], "guard", trust="composed")
-    guards: list[Guard] = [guard, *(of for each in functions if isinstance(of := getattr(each, "guard", None), Guard))]
-    selectors = [build(config["selector"], "selector", trust="composed")]
-    selectors += build_each(config["selectors"], "selector", trust="composed").values()
+    guard: Guard = build(config["guard"], "guard", trust="composed")
+    own = build_each(config["selectors"], "selector", trust="composed")
+    selector = build(config["selector"], "selector", trust="composed")
+    functions = build_each(config["function"], "function", trust="composed")
     refuse(
-        any(guard.active for guard in guards) and any(isinstance(each, Shared) for each in selectors),
+        any(
+            isinstance(own.get(name, selector), Shared) and (guard.active or getattr(function, "guard", guard).active)
+            for name, function in functions.items()
+        ),
         "it shows a query documents of other queries' lists, which no guard has compared with its positive",
         "selector=shared",
         "choose another selector, as uniform, or leave the guard out",

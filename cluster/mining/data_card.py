@@ -160,7 +160,8 @@ def _promoted(guarded: pl.DataFrame, config: dict[str, Any], judgements: pl.Data
     masking = [name for name, node in config["function"].items() if "guard" in node]
     above = (pl.col("reason") == REASONS[0]) & ~pl.col("function").is_in(masking)
     pairs = guarded.filter(above).select(query="query_id", document="document_id").unique()
-    unjudged = pairs.join(judgements, on=["query", "document"], how="anti").sort("query", "document")
+    judged = judgements.filter(pl.col("grade") != -1)  # which is pooled, and not judged
+    unjudged = pairs.join(judged, on=["query", "document"], how="anti").sort("query", "document")
     return unjudged.with_columns(grade=config["encoding"]["relevant_from"])
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pyrite.cluster.config.build import build, build_each
 from pyrite.cluster.config.compose import texts_config
 from pyrite.cluster.config.counts import counts_of
+from pyrite.cluster.config.validate import check_guards
 from pyrite.cluster.config.word_vectors import reads_word_vectors
 from pyrite.cluster.output.cache import cache_of
 from pyrite.cluster.output.terminal import counted
@@ -200,7 +201,8 @@ class Miner:
         raise BadInput(what, "with_scores", remedy)
 
     def _check_guard(self) -> None:
-        """Refuse a guard of functions that rank nothing."""
+        """Refuse a guard of functions that rank nothing, or beside a selector that goes round it."""
+        check_guards(self.config)
         what = f"{' and '.join(self.names)} has no ranked list whose documents could be dropped"
         refuse(
             self.guard.active and all(type(part).rank is RetrievalFunction.rank for part in self.functions.values()),

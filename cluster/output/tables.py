@@ -18,7 +18,7 @@ from pyrite.ranking.lazy import pyarrow
 
 GROUP = 250_000
 """Approximate number of rows that are in memory at once."""
-IDS = ("query", "document")
+IDS = ("query", "document", "query_id", "document_id")
 """Columns with a collection's ids."""
 LATER = ("documents_read", "memory", "curve_dev_loss", "drawn")
 """Columns of trials.parquet that the first versions did not write."""

@@ -18,7 +18,7 @@ from pyrite.cluster.config.groups import CHOICES, option
 from pyrite.cluster.config.override import key_of, of_keys, root_of, values_by_key
 from pyrite.cluster.config.relocated import with_old_paths
 from pyrite.cluster.config.takes import takes_whole
-from pyrite.cluster.config.trainer_option import check_epochs, trainer_name
+from pyrite.cluster.config.trainer_option import trainer_name
 from pyrite.cluster.plan.applicable import PARTS, applicable_overrides, has_option
 from pyrite.cluster.plan.methods import Method, compared
 from pyrite.cluster.plan.point import Interval, Point
@@ -82,7 +82,6 @@ def points(methods: Sequence[Method], common: Sequence[str], given: Sequence[str
         named: whether the user names the methods.
     """
     _refuse_lost_sweeps(by_key(given))
-    check_epochs(values_by_key(given))
     for text in given:
         _refuse_untrained_sweep(text)
         _refuse_repeated_values(text)

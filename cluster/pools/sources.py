@@ -119,8 +119,8 @@ def open_pools(
     source = {key: config[key] for key in PoolSourceConfig.model_fields}
     own = config.get("collection")
     if config["pools"] is None and source["runs"] is None:
-        return [_built(source, own, cache_of(config).expanduser(), reads_texts, on_progress)]
-    texts = PoolTexts(own, cache_of(config).expanduser())
+        return [_built(source, own, cache_of(config), reads_texts, on_progress)]
+    texts = PoolTexts(own, cache_of(config))
     sources = {_name(source["runs"]): source} if config["pools"] is None else _read_sources(config["pools"], source)
     return [_named(name, each, texts, reads_texts, on_progress, judged) for name, each in sources.items()]
 

@@ -20,6 +20,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.validate import check_guards
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.assemble import make_sampler
 from pyrite.cluster.runs.what_was_read import notes, sentence
@@ -43,7 +44,7 @@ from pyrite.torch.moving_index import MovingIndex, refresh_of
 from pyrite.torch.pair_draws import PairDraws
 from pyrite.torch.report import NegativesReport, ShownFiles
 from pyrite.torch.served_dense import ServedDense
-from pyrite.torch.text_encoder import COLUMNS, Encode, TextEncoder, encoder_of
+from pyrite.torch.text_encoder import COLUMNS, Encode, FunctionEncoder, TextEncoder, encoder_of
 from pyrite.torch.text_pairs import TextPairs
 from pyrite.torch.trainer_batches import (
     LABELS,
@@ -166,6 +167,7 @@ class Negatives(IterableDataset[ServedBatch]):
         texts = data.overrides() if isinstance(data, Collection) else listed(data)
         texts += [*of_negatives(negatives), *part_given("guard", guard)]
         config = compose([*texts, *settings(options=options)])
+        check_guards(config)
         artifacts = Artifacts(note)
         collection = artifacts.collection(config)
         read = {key: value for key, value in config.items() if key != "origin"}
@@ -219,7 +221,7 @@ class Negatives(IterableDataset[ServedBatch]):
         self._batches.prepare(base.encoded, base.vectors, split.train)
         self._refresh = refresh_of(self.sampler, refresh)
         self.training = self._training()
-        self._indexes: list[MovingIndex] = []  # those in the temporary folder
+        self._indexes: list[MovingIndex] = []  # those that build into the temporary folder
         self.shown = ShownFiles(self._temporary / "shown")
         self._index: MovingIndex | None = None
         self._of_trainer = False
@@ -254,7 +256,7 @@ class Negatives(IterableDataset[ServedBatch]):
         """Start the index of a loop: at its first batch, or at its next one after `close` or `use`."""
         training = self.training
         self._index = self._new_index(self.sampler, training)
-        self._indexes.append(self._index)
+        self._stopped_at_the_end(self._index)
         if training.service is not None:  # of the index that was closed, which functions know
             self._index.start(training.service, step=training.step)
             return
@@ -382,7 +384,8 @@ class Negatives(IterableDataset[ServedBatch]):
         remarks = []
         if self._index is not None and self._refresh.mode == "async":
             remarks.append("versions were served as they were built (async): a training repeated or resumed has others")
-        mode = None if self._index is None else self._refresh.mode
+        indexed = self._index is not None or self.training.service is not None  # also after `close`
+        mode = self._refresh.mode if indexed else None
         return NegativesReport.of(self.lines(), mode, remarks, self._data)
 
     def evaluator(self, **options: Any) -> Any:
@@ -419,7 +422,13 @@ class Negatives(IterableDataset[ServedBatch]):
         """Stop what builds the index of a loop, and delete its files. The end of this object does it too."""
         if self._index is not None:
             self._index.close()
+            self._indexes[:] = [index for index in self._indexes if index is not self._index]
             self._index = None
+
+    def _stopped_at_the_end(self, index: MovingIndex) -> None:
+        """Have the end of this object stop what builds an index."""
+        if not isinstance(index.encoder, FunctionEncoder):  # which nothing else builds with, and may hold this object
+            self._indexes.append(index)
 
     @functools.cached_property
     def _temporary(self) -> Path:
@@ -442,7 +451,7 @@ class Negatives(IterableDataset[ServedBatch]):
         negatives = self._batch_negatives(self._temporary / "index", LoaderCounts(len(self)))
         negatives.shown = self.shown
         if self._index is not None and negatives.service is not None:
-            self._indexes.append(self._index)
+            self._stopped_at_the_end(self._index)
             self._index.start(negatives.service)
         return negatives
 

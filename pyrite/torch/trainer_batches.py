@@ -164,6 +164,9 @@ def check_loader(trainer: Any, added: Sequence[str]) -> None:
     given = [column for column in added if column in data.column_names]
     what = "has a column {}, which negatives would replace"
     refuse(given, what, "train_dataset", "rename it, or leave it out")
+    others = sorted({*data.column_names} - {"query", "positive"}) if "labels" in added else []
+    what = f"has a column {others[0]}, which losses over lists don't take" if others else ""
+    refuse(others, what, "train_dataset", "leave it out: dataset.select_columns(['query', 'positive'])")
     what = "an iterable data set is read by one process alone"
     refuse(not hasattr(data, "__len__"), what, "train_dataset", remedy)
     what = "its rows have negatives by a transform"

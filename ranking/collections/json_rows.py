@@ -16,7 +16,7 @@ from pyrite.ranking.collections.pair_dialects import unnamed
 from pyrite.ranking.collections.splits import split_named
 from pyrite.ranking.errors import BadInput, refuse
 
-_GAPS = {True: re.compile(r"[\s,]*"), False: re.compile(r"\s*")}
+_GAPS = {True: re.compile(r"[\s,]*"), False: re.compile(r"\s*(?:,\s*(?=\[))?")}
 """The text that is skipped within arrays and between them."""
 _ESCAPES = ("\\ud", "\\uD")
 """The beginnings of escapes that may encode half a character."""

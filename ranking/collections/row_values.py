@@ -197,8 +197,11 @@ def written(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-LIKE_LIST = re.compile(r"""\[\s*(['"]|None\b|nan\b|[\w.]+\(\s*[\['"]).*\]|array\(\[.*\)""", re.S)
-"""A text that looks like a list of texts, as Python, NumPy and pandas print it."""
+_QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+_ITEM = rf"(?:{_QUOTED}|[\w.]*str_?\({_QUOTED}\)|nan|None|\.\.\.)"
+_LIST = rf"\[\s*{_ITEM}(?:\s*,?\s*{_ITEM})*\s*,?\s*\]"
+LIKE_LIST = re.compile(rf"{_LIST}|\[?\s*(?:array\({_LIST}(?:,\s*dtype=[^()]*)?\)\s*,?\s*)+\]?", re.S)
+"""A list of texts as Python, NumPy and pandas print it: quoted texts, `np.str_('a')`, `nan` or None."""
 
 
 def _unpacked(text: str, kind: type, what: str) -> Any:

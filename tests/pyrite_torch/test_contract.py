@@ -18,7 +18,7 @@ NEEDED = {"given", "run_file", "judged", "category", "subcategory", "outside", "
 """Functions that need what the small collection lacks: a column, a file, labels, vectors or a model."""
 REFUSED = {
     "function": {"memory"},
-    "selector": {"adversarial", "tri_sampler", "margin_balanced", "learned"},
+    "selector": {"adversarial", "from_margin", "tri_sampler", "margin_balanced", "learned", "shared"},
     "policy": {"curriculum", "aligned", "recommended", "learned"},
 }
 

@@ -85,7 +85,9 @@ def test_what_a_collection_holds_is_written_as_it_is(tmp_path):
     results.write("a", {"rows": 1}, {"data/a.jsonl": text})
     assert storage.read("data/a.jsonl") == text
     assert results.has("a")
-    frame = pl.DataFrame({"query": ["4", "english"], "document": ["4", "english"], "text": ["4", "in english"]})
+    ids = ["4", "english"]
+    names = ("query", "document", "query_id", "document_id")
+    frame = pl.DataFrame({**dict.fromkeys(names, ids), "text": ["4", "in english"]})
     write_table(storage, "t", frame)
     expected = frame.with_columns(text=pl.Series(["4", "in ${oc.env:LANGUAGE}"]))
     assert read_table(storage, "t").equals(expected)

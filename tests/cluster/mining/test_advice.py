@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from pyrite.cluster.mining.data_card import remarks
+from pyrite.cluster.mining.data_card import _promoted, remarks
 
 ROW = {
     "function": "bm25",
@@ -54,3 +54,12 @@ def test_pairs_that_no_margin_guards_are_counted():
         "bm25: for 8 pairs the guard dropped nothing by its margins: bm25 gives the positive no score; "
         "guard.ranker=FOLDER scores every pair"
     ) in said
+
+
+def test_a_pooled_document_that_nobody_judged_may_be_promoted():
+    """It has the grade −1."""
+    dropped = {"query_id": ["q"] * 3, "document_id": ["a", "b", "c"], "function": ["bm25"] * 3}
+    guarded = pl.DataFrame({**dropped, "reason": ["scores above the positive"] * 3})
+    judgements = pl.DataFrame({"query": ["q", "q"], "document": ["a", "b"], "grade": [-1, 0]})
+    config = {"function": {"bm25": {}}, "encoding": {"relevant_from": 2}}
+    assert _promoted(guarded, config, judgements).rows() == [("q", "a", 2), ("q", "c", 2)]

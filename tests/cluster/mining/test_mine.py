@@ -265,6 +265,7 @@ RANKER = "checkpoint=THAT"
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
+        (["selector=shared", "guard.relative=0.1"], "no guard has compared with its positive"),
         (["selector=dynamic"], "asks a ranker for scores"),
         (["selector=adversarial"], "selector: Adversarial learns while a ranker is trained"),
         (["policy=curriculum"], "policy: Curriculum learns while a ranker is trained"),

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyrite.cluster.commands.study_plan import plan as planned_study
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.takes import takes_whole
 from pyrite.cluster.plan.sweep import (
@@ -207,6 +208,14 @@ def test_ranges_choices_and_patterns_of_names_are_sweeps_but_not_over_a_class():
         points([], [], ["selector=uniform,top", "selector._target_=mine.Selector"])
     assert "selector=uniform selector._target_=pyrite.sampling.selection.uniform.Uniform," in str(refusal.value)
     assert len(points([], [], ["selector=uniform", "selector._target_=mine.A,mine.B"])) == 2
+
+
+def test_a_study_that_was_told_to_give_a_trainer_epochs_goes_on():
+    """Reports once suggested it; what is typed for a new study is refused."""
+    typed = ["trainer=train.py:train", "training.max_epochs=4"]
+    assert points([["function=bm25"]], [], typed)
+    with pytest.raises(BadInput, match="a trainer does not read it"):
+        planned_study(typed)
 
 
 def test_labelled_methods_run_once_and_have_a_label_of_their_own():

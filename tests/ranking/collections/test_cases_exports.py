@@ -83,6 +83,23 @@ def test_lists_in_a_cell_are_read_however_they_are_written(tmp_path, read, cell)
     assert set(collection.documents["text"]) - {*ANSWERS} == ({"Nobody"} if "Nobody" in cell else set())
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[os.path.join("c:", f) for f in names]',
+        '["item %d" % i for i in range(5)]',
+        "['a' is a letter]",
+        "array([1, 2]) is a NumPy array(x)",
+        "array(['a', 'b'])[0]",
+    ],
+)
+def test_a_text_that_only_begins_like_a_list_is_a_text(tmp_path, read, text):
+    """Code, for example."""
+    rows = [row | {"negative": text} for row in ROWS]
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert text in set(read(Pairs(tmp_path / "rows.jsonl")).documents["text"])
+
+
 HALF = r'{"query": "half", "positive": "\uD83D"}'
 
 
