@@ -188,9 +188,8 @@ def _of_quote(error: csv.Error, last: int, lines: int) -> str:
     """Return what is wrong with a row of a table with quotes that goes on to the line `last`."""
     if "unexpected end of data" in str(error):
         return "a quote that begins here is never closed"
-    if "expected after" in str(error) and lines == 1:
-        return 'a sign follows a closing quote, as the blank in "a" ,b'
-    return f"a quote that begins here goes on to line {last:,}" if lines > 1 else f"not CSV ({error})"
+    after = ": leave out what follows a closing quote, as a blank" if "expected after" in str(error) else ""
+    return f"a quote that begins here goes on to line {last:,}" if lines > 1 else f"not CSV ({error}){after}"
 
 
 def _whole_lines(path: str | Path, within: tuple[int, int] | None, encoding: str) -> Iterator[bytes]:
