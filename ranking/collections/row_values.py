@@ -199,8 +199,10 @@ def written(value: Any) -> str:
 
 _QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _ITEM = rf"(?:{_QUOTED}|[\w.]*str_?\({_QUOTED}\)|nan|None|\.\.\.)"
-_LIST = rf"\[\s*{_ITEM}(?:\s*,?\s*{_ITEM})*\s*,?\s*\]"
-LIKE_LIST = re.compile(rf"{_LIST}|\[?\s*(?:array\({_LIST}(?:,\s*dtype=[^()]*)?\)\s*,?\s*)+\]?", re.S)
+_BETWEEN = r"(?:\s*,\s*|\s+)"  # one way to match each gap: with several, a long text could take forever
+_LIST = rf"\[\s*{_ITEM}(?:{_BETWEEN}{_ITEM})*{_BETWEEN}?\]"
+_ARRAY = rf"array\({_LIST}(?:,\s*dtype=[^()]*)?\)"
+LIKE_LIST = re.compile(rf"{_LIST}|{_ARRAY}|\[\s*{_ARRAY}(?:{_BETWEEN}{_ARRAY})*{_BETWEEN}?\]", re.S)
 """A list of texts as Python, NumPy and pandas print it: quoted texts, `np.str_('a')`, `nan` or None."""
 
 
