@@ -23,7 +23,6 @@ from pyrite.ranking.collections.arrow_files import mapped
 from pyrite.ranking.collections.build import ABOUT, GIVEN_FILE, build
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.ids import IdTable
-from pyrite.ranking.collections.mix import Mix
 from pyrite.ranking.collections.pieces import Run, in_turn, mapped_pieces
 from pyrite.ranking.collections.reader import OF_USE, Reader
 from pyrite.ranking.errors import BadInput, refuse
@@ -208,14 +207,12 @@ def _key(reader: Reader) -> str:
         what = f"{type(reader).__name__} takes {others[0]}, which is no field, so that the cache would not notice it"
         raise BadInput(what, "collection", f"write @dataclass over the class, and the field {others[0]} in it")
     options = {field.name: getattr(reader, field.name) for field in fields(reader) if field.name not in unread}
-    content: dict[str, Any] = {
+    content = {
         "reader": f"{type(reader).__module__}.{type(reader).__qualname__}",
         "version": [_LAYOUT, reader.version],
         "options": options,
         "sources": dict(sources),
     }
-    if isinstance(reader, Mix):
-        content["mixed"] = [[type(part.reader).__name__, part.reader.version] for part in reader._parts()]
     return _digest(content)
 
 

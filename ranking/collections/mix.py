@@ -113,7 +113,12 @@ class Mix(Reader):
 
     @_of_entries()
     def sources(self) -> dict[str, str]:
-        return {f"{part.name} {file}": state for part in self._parts() for file, state in part.reader.sources().items()}
+        # The state has the version of the reader, too: another one reads the same file differently.
+        return {
+            f"{part.name} {file}": f"{type(part.reader).__name__} {part.reader.version} {state}"
+            for part in self._parts()
+            for file, state in part.reader.sources().items()
+        }
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
         with _of_entries():

@@ -91,7 +91,7 @@ def test_lists_in_a_cell_are_read_however_they_are_written(tmp_path, read, cell)
         "['a' is a letter]",
         "array([1, 2]) is a NumPy array(x)",
         "array(['a', 'b'])[0]",
-        f"['a' {60 * "'b' "}is no list]",  # which a pattern that can match a gap in two ways tries in 2^60
+        "['a' " + 60 * "'b' " + "is no list]",  # a pattern with two ways to match a gap would try 2^60 of them
     ],
 )
 def test_a_text_that_only_begins_like_a_list_is_a_text(tmp_path, read, text):
