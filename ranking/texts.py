@@ -22,8 +22,8 @@ class Texts:
             them.
         offsets: int64, one longer than the number of texts; text `i` is `tokens[offsets[i]:offsets[i+1]]`.
         labels: int32 [texts, 2], the category and subcategory of each (`pyrite.ranking.labels`); −1 for none.
-        added: int64 [texts], the tokens of each that are of its prompt and not its own. None if no text has a prompt
-            of its own, but all have the ranker's.
+        added: int64 [texts], the tokens of each text's prompt, which are among its tokens. None if all texts have the
+            ranker's prompt.
     """
 
     tokens: NDArray[np.int32]

@@ -40,7 +40,7 @@ def plan(arguments: list[str]) -> StudyPlan:
     """Plan a study from its overrides."""
     refuse_renamed(arguments, "study")
     of_study, of_runs = divided(arguments, SHAPES["study"].model_fields)
-    check_epochs(values_by_key(of_runs))  # not of a study that is resumed, which may have been told to give it
+    check_epochs(values_by_key(of_runs))  # only when it begins: reports once suggested it
     options, design = _options(of_study)
     refuse(
         options["seeds"] is not None and given_seeds(arguments),

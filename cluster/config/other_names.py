@@ -173,7 +173,7 @@ def refusal(instead: str, others: Sequence[str], config: str, compose: Compose) 
             return ""
         except BadInput as refused:
             if (needed := NEEDED.match(str(refused))) and needed[1] in map(root_of, words):
-                return ""  # what it needs beside is asked for next
+                return ""  # what else it needs is asked for next
             fewer = without(kept, UNKNOWN.findall(str(refused)))
             if fewer == kept:
                 return str(refused)

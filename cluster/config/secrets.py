@@ -2,8 +2,8 @@
 
 An override such as `search_storage=${oc.env:DATABASE}` is used with the variable's value and written as it was typed.
 `concealed` is applied by `Storage.write`, `EventLog.emit`, `write_table`, `write_config` and `Tracking`, through which
-all content of an output folder and of trackers passes but weights and a collection's texts and ids, which stay as they
-are.
+all content of an output folder and of trackers passes, except weights and a collection's texts and ids, which are
+written as they are.
 """
 
 from __future__ import annotations

@@ -73,14 +73,14 @@ def check_trainer(config: Mapping[str, Any]) -> None:
 
 
 def check_epochs(given: Mapping[str, str]) -> None:
-    """Refuse a number of epochs beside a training function or a command, which does not read it.
+    """Refuse a number of epochs together with a training function or a command, which does not read it.
 
     Args:
         given: the values that the user gives, by key.
     """
     both = LENGTH in given and not {"trainer", "trainer.run"}.isdisjoint(given)
     remedy = "give the function an argument, as trainer.epochs=3, or write it into the command"
-    refuse(both, "a trainer does not read it, and trains as long as it likes", LENGTH, remedy)
+    refuse(both, "a trainer does not read it", LENGTH, remedy)
 
 
 def _check_checkpoint(config: Mapping[str, Any]) -> None:

@@ -111,7 +111,7 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | None) -> None:
 
 
 def check_guards(config: Mapping[str, Any]) -> None:
-    """Refuse a guard beside a selector that takes documents of other queries' lists, which it has not seen."""
+    """Refuse a guard with a selector that takes documents of other queries' lists, which it has not seen."""
     from pyrite.sampling.guard import Guard
     from pyrite.sampling.selection.shared import Shared
 

@@ -100,7 +100,7 @@ def claim(folder: Path) -> None:
 
 
 def _host() -> str:
-    """Return what process ids are of: a machine, or a container, since several may share a name and a disk."""
+    """Return the name of what process ids belong to: a machine, or one of several containers with its name."""
     try:
         return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"
     except OSError:  # not Linux

@@ -201,7 +201,7 @@ class Miner:
         raise BadInput(what, "with_scores", remedy)
 
     def _check_guard(self) -> None:
-        """Refuse a guard of functions that rank nothing, or beside a selector that goes round it."""
+        """Refuse a guard of functions that rank nothing, or with a selector that bypasses it."""
         check_guards(self.config)
         what = f"{' and '.join(self.names)} has no ranked list whose documents could be dropped"
         refuse(

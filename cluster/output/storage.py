@@ -110,7 +110,7 @@ class Storage:
         self.write_data(name, concealed_file(name, content))
 
     def write_data(self, name: str, content: bytes) -> None:
-        """Write a file of weights or of a collection's texts as it is: a password in them is no secret of ours."""
+        """Write a file of weights or of a collection's texts unchanged: a password in them is not the user's."""
         with self._opened(name) as stream:
             stream.write(content)
 

@@ -49,7 +49,7 @@ def check_table_file(path: Path) -> str:
         refuse(path.exists(), "already exists", path, "choose another out=, or delete it")
         folder = next(folder for folder in path.parents if folder.exists())
         with tempfile.TemporaryDirectory(dir=folder) as trial, replace_file(Path(trial, path.name)) as temporary:
-            temporary.touch()  # permissions don't tell: root has all of them in /proc
+            temporary.touch()  # permissions are not enough to know: root has all of them in /proc
     return form
 
 

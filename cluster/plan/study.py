@@ -124,18 +124,16 @@ class StudyPlan:
     @property
     def unlabelled(self) -> str:
         """A line with the labels that methods of the experiment lose, since the user replaces options of theirs."""
-        if self.options.get("methods"):
-            return ""
         lines = [line for line in lines_of(self._designed) if line.label]
-        replaced = {key for line in lines for key in line.keys} & set(map(key_of, self.arguments))
-        lost = {line.label for line in lines} - {point.label for point in self._points()} if replaced else set()
-        if not lost:
+        of_lines = set(chain.from_iterable(line.keys for line in lines))
+        replaced = sorted(of_lines.intersection(map(key_of, self.arguments)))
+        left = {point.label for point in self._points()}
+        lost = [line.label for line in lines if line.label not in left]
+        if self.options.get("methods") or not (replaced and lost):
             return ""
-        none = self.design.get("baseline") in lost and not self.options.get("baseline")
-        ending = "; no method is the baseline now, unless baseline='KEY=VALUE …' names one" if none else ""
-        what = (
-            f"{' and '.join(sorted(replaced))} replaces what {len(lost)} of the experiment's {len(lines)} labels mean"
-        )
+        is_compared = self.design.get("baseline") in lost and not self.options.get("baseline")
+        ending = "; no method is the baseline now, unless baseline='KEY=VALUE …' names one" * is_compared
+        what = f"{' and '.join(replaced)} replaces what {len(lost)} of the experiment's {len(lines)} labels mean"
         return f"{what}: these methods go by their options, and equal ones count once{ending}"
 
     def runs(self) -> tuple[list[Planned], list[Point]]:

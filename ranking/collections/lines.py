@@ -168,7 +168,7 @@ def _quoted_fields(
 def _numbered(reader: Any, width: int, path: str | Path, faults: Faults) -> Iterator[tuple[str | int | None, ...]]:
     """Yield the rows of a reader that are not empty, each with its first line.
 
-    The lines that a stray quote makes one row are reported as so many faults.
+    The lines that a stray quote makes one row are reported as that many faults.
     """
     fields: list[str] | None = []
     line = 1
@@ -185,7 +185,7 @@ def _numbered(reader: Any, width: int, path: str | Path, faults: Faults) -> Iter
 
 
 def _of_quote(error: csv.Error, last: int, lines: int) -> str:
-    """Return what is wrong with a row of a table with quotes that goes on to the line `last`."""
+    """Return what is wrong with a row of a table with quotes that continues to the line `last`."""
     if "unexpected end of data" in str(error):
         return "a quote that begins here is never closed"
     after = ": leave out what follows a closing quote, as a blank" if "expected after" in str(error) else ""

@@ -248,7 +248,7 @@ class BiEncoder(TransformerRanker, DenseRanker):
     def represent_queries(self, queries: Texts) -> Tensor:
         if queries.added is None or not self._leaves_out:
             return self._vectors(self.query_tower, self.query_head, [(queries, self.read_of(queries))], self._lead[0])
-        # A pooling that leaves prompts out is told one length for all that it pools at once.
+        # A pooling that leaves prompts out takes one length for all that it pools at once.
         vectors = torch.zeros(len(queries), self.dimension, device=self.device)
         for added in np.unique(queries.added):
             rows = np.flatnonzero(queries.added == added)

@@ -21,7 +21,7 @@ class Shared(Selector):
 
     A ranker reads them once for all queries, which makes many negatives cheap. Documents that are relevant for a query
     are left out for that query. Properties that depend on the query, such as the regions of category functions, hold
-    for the batch and not for each query. A guard, which sees each query's own list alone, is refused beside it.
+    for the batch and not for each query. A guard, which sees each query's list alone, is refused with it.
     """
 
     independent = True
