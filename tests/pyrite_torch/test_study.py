@@ -422,7 +422,7 @@ def test_a_function_that_raises_is_not_run_again(base, start, place):
         (["trainer='python command.py {data} {out} {'"], "can't be read"),
         (
             ["trainer=train.py:train", "training.max_epochs=4"],
-            "does not read it, .*; give the function an argument, as t",
+            "a trainer does not read it; give the function an argument, as trainer.epochs=3",
         ),
     ],
 )
