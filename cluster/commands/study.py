@@ -30,7 +30,7 @@ from pyrite.cluster.executors.ray_tasks import RayExecutor
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.resources import room_for
 from pyrite.cluster.executors.task import Executor, Once, Task, located
-from pyrite.cluster.output.result_store import outdated_lines, unfinished
+from pyrite.cluster.output.result_store import begun_again_lines, outdated_lines, unfinished
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.cluster.plan.extension import GROWING
 from pyrite.cluster.plan.study import StudyPlan
@@ -77,12 +77,13 @@ def prepare(experiment: Experiment, console: Console) -> StudyWork:
     collections = {each.name: artifacts.collection(each.config) for each in [*known, *repeated]}
     check_comparison(plan.options, known, collections, complete=not adaptive)
     whole = [*runs, *repeated]
-    done, outdated = run_store(plan.storage, whole, artifacts.provenance).finished(whole)
+    store = run_store(plan.storage, whole, artifacts.provenance)
+    done, outdated = store.finished(whole)
     if scheduler:
         done |= {each.name for each in runs} & set(scheduler.stopped)
     again = unfinished(repeated, done)
-    print_lines(console, *outdated_lines(outdated))
     waiting = [*_by_seed(plan, runs, done), *again]
+    print_lines(console, *outdated_lines(outdated), *begun_again_lines(store.outdated_states(waiting)))
     work = StudyWork(
         experiment=experiment,
         load=Load(False),

@@ -7,6 +7,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from pyrite.cluster.output.provenance import content_digest, differences
@@ -85,6 +86,12 @@ class ResultStore:
                 done.add(key)
         return done, outdated
 
+    def outdated_states(self, work: Iterable[Named]) -> int:
+        """Return the number of unfinished results whose states are all built from other data or code."""
+        saved = self.storage.names("states")
+        states = [self.state(each.name) for each in work]
+        return sum(bool(state.of_its_name(saved)) and Path(state.file).name not in saved for state in states)
+
     def read(self, key: str) -> dict[str, Any] | None:
         """Return a result, whatever it was built from; None if there is none, or it is damaged."""
         content = self.storage.read(self.file(key))
@@ -138,6 +145,11 @@ def outdated_lines(outdated: Mapping[str, int], kind: str = "results") -> list[s
     return [f"{count} {kind} were built from another {changed} {again}" for changed, count in outdated.items()]
 
 
+def begun_again_lines(count: int) -> list[str]:
+    """Return the message to print when unfinished runs can't continue from their states."""
+    return [f"{count} of the unfinished runs were begun with other data or code and begin again"] if count else []
+
+
 def unpacked(content: bytes | None) -> Any:
     """Return what `pyrite.ranking.checkpoint.to_bytes` packed; None if there is nothing or it is damaged."""
     try:
@@ -153,7 +165,7 @@ class SavedState:
     """
 
     def __init__(self, storage: Storage, name: str, built_from: Provenance) -> None:
-        self.storage, self.file = storage, f"states/{name}-{content_digest(built_from)}.safetensors"
+        self.storage, self.name, self.file = storage, name, f"states/{name}-{content_digest(built_from)}.safetensors"
 
     def load(self) -> bytes | None:
         """Return the last state; None at the start, or if the state is damaged."""
@@ -165,6 +177,10 @@ class SavedState:
         self.storage.write(self.file, state)
 
     def delete(self) -> None:
-        """Delete the state."""
-        if self.file.rpartition("/")[2] in self.storage.names("states"):
-            self.storage.delete(self.file)
+        """Delete the state, and those of the same work that were built from other data or code."""
+        for name in self.of_its_name(self.storage.names("states")):
+            self.storage.delete(f"states/{name}")
+
+    def of_its_name(self, saved: Iterable[str]) -> list[str]:
+        """Return the files among `saved` that hold states of this work, whatever they were built from."""
+        return [name for name in saved if name.rpartition("-")[0] == self.name]

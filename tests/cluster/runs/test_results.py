@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import yaml
 
 import pyrite
 from pyrite.cluster.output.provenance import code, content_digest, differences
-from pyrite.cluster.output.result_store import SavedState
+from pyrite.cluster.output.result_store import ResultStore, SavedState
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.sweep import plan, points
 from pyrite.cluster.reports.study_tables import check_comparison
@@ -53,9 +54,21 @@ def test_a_damaged_state_or_result_is_as_good_as_none(base, tmp_path):
 
 def test_a_state_is_good_for_its_parts_and_what_was_never_measured_counts_as_nothing(tmp_path):
     storage = Storage(str(tmp_path))
-    SavedState(storage, "run", {"base": "one"}).save(to_bytes({"step": 3}))
-    assert SavedState(storage, "run", {"base": "one"}).load() is not None
-    assert SavedState(storage, "run", {"base": "another"}).load() is None
+    one, another, other_run = (
+        SavedState(storage, *of) for of in [("run", {"base": "one"}), ("run", {"base": "another"}), ("run-s1", {})]
+    )
+    for state in (one, other_run):
+        state.save(to_bytes({"step": 3}))
+    assert one.load() is not None
+    assert another.load() is None
+    work = [SimpleNamespace(name=name) for name in ("run", "never-begun")]
+    now, later = (ResultStore(storage, "runs", {"base": base}) for base in ("one", "another"))
+    assert [now.outdated_states(work), later.outdated_states(work)] == [0, 1]
+    another.save(to_bytes({"step": 1}))
+    assert later.outdated_states(work) == 0
+    another.delete()
+    assert [one.load(), another.load()] == [None, None]
+    assert other_run.load() is not None
     nan = float("nan")
     assert mean_best(Outcome(validations=[[nan], [0.2, 0.4, nan]])) == 0.2
     assert mean_best(Outcome(validations=[[nan, 0.3]])) == 0.3
