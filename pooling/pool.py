@@ -133,7 +133,7 @@ class Pool:
         teams: name of each run's team.
         depth: documents taken from each run.
         relevant_from: lowest grade that counts as relevant.
-        highest: highest grade of the judgements, at least `relevant_from`.
+        highest: highest grade of the judgements of all topics, chosen or not, at least `relevant_from`.
         notes: counts that the user should know of before trusting the pool, by description.
     """
 
@@ -230,13 +230,15 @@ def make_pool(
     pooled = pooled.with_columns(number=pl.int_range(pl.len(), dtype=pl.Int32).over("topic"))
     lines = _by_topic(table.join(pooled, on=["topic", "document"], how="left"))
     relevant: dict[str, int] = {}
-    unknown = 0
+    unknown, highest = 0, relevant_from
     if qrels is None:
         pooled = pooled.with_columns(grade=pl.lit(None, pl.Int32))
     else:
         # -1 marks a pooled document that was not judged, as for trec_eval and infAP.
         unknown = int((qrels["grade"] == -1).sum())
         qrels = qrels.filter(pl.col("grade") != -1).unique(["query", "document"], keep="last", maintain_order=True)
+        # Of all topics: which ones are chosen changes no order.
+        highest = max(relevant_from, int(qrels["grade"].to_numpy().max(initial=0)))
         judged = qrels.filter(pl.col("query").is_in(names)).rename({"query": "topic"})
         relevant = dict(judged.filter(pl.col("grade") >= relevant_from).group_by("topic").len().iter_rows())
         pooled = pooled.join(judged, on=["topic", "document"], how="left", maintain_order="left")
@@ -265,8 +267,7 @@ def make_pool(
             int(((topic.pool.lengths > 0) & (topic.pool.lengths < depth)).sum()) for topic in topics
         ),
     }
-    highest = max((int(topic.grades.max(initial=0)) for topic in topics), default=0)
-    return Pool(topics, runs.names, runs.teams, depth, relevant_from, max(highest, relevant_from), notes)
+    return Pool(topics, runs.names, runs.teams, depth, relevant_from, highest, notes)
 
 
 def team_numbers(teams: Sequence[str]) -> NDArray[np.int32]:

@@ -231,7 +231,7 @@ def _files(source: dict[str, Any]) -> list[str]:
 
 
 def fingerprint(pool: Pool) -> str:
-    """Return 16 hex digits that change with everything that a simulation depends on."""
+    """Return 16 hex digits that change with everything that a simulation and its figures depend on."""
     digest = hashlib.sha256(repr((pool.runs, pool.teams, pool.depth, pool.relevant_from, pool.highest)).encode())
     for topic in pool.topics:
         digest.update(topic.name.encode())
@@ -239,6 +239,8 @@ def fingerprint(pool: Pool) -> str:
         terms = topic.pool.terms.starts, topic.pool.terms.columns
         for array in (topic.pool.ranking, topic.pool.teams, topic.grades, topic.judged, topic.pool.machine, *terms):
             digest.update(array.tobytes())
+        # A byte per relevant document outside the pool, which recall counts; a judging has none.
+        digest.update(bytes(topic.relevant - int(pool.is_relevant(topic).sum())))
         digest.update("\n".join(topic.documents).encode())
     return digest.hexdigest()[:16]
 

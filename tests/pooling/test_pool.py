@@ -59,6 +59,14 @@ def test_higher_grades_alone():
     assert make_pool(RUNS, QRELS, relevant_from=3).highest == 3
 
 
+def test_the_highest_grade_is_of_all_judgements_whatever_topics_are_chosen():
+    """Graded rewards are shares of it: an order does not depend on the other topics."""
+    graded = qrels_of(("1", "a", 1), ("2", "x", 3), ("2", "x", 2), ("1", "outside", 4), ("4", "x", -1))
+    assert make_pool(RUNS, graded).highest == make_pool(RUNS, graded, chosen=["1"]).highest == 4
+    assert make_pool(RUNS, graded, chosen=["2"]).highest == 4
+    assert make_pool(RUNS, qrels_of(("1", "a", 0), ("2", "x", -1))).highest == 1
+
+
 def test_without_judgements():
     pool = make_pool(RUNS, None)
     assert [topic.name for topic in pool.topics] == ["1", "2", "3"]

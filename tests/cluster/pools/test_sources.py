@@ -8,7 +8,14 @@ from rich.console import Console
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.executors.task import Context
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.pools.sources import NamedPool, changed_files, file_digests, open_pools, shown_progress
+from pyrite.cluster.pools.sources import (
+    NamedPool,
+    changed_files,
+    file_digests,
+    fingerprint,
+    open_pools,
+    shown_progress,
+)
 from pyrite.cluster.pools.trial import LOSADA, Trial, execute_trial, trial_store, usual_budgets
 from pyrite.pooling.effort import effort, total_curve
 from pyrite.pooling.judging_order import JudgingOrder
@@ -34,6 +41,15 @@ def test_a_pool_is_named_by_its_folder_and_known_by_its_content(small_pool, of_s
     first, second = file_digests([str(tmp_path / "one"), str(tmp_path / "other")]).values()
     assert first == second
     assert len(first) == 12
+
+
+def test_a_pool_is_also_known_by_the_relevant_documents_outside_it():
+    """Recall and MAP by all judgements depend on them; a judging, whose pool has no judgements, keeps its digest."""
+    runs = runs_of({"a": {"1": "abc"}, "b": {"1": "bd"}})
+    within = qrels_of(("1", "a", 1), ("1", "b", 0))
+    pools = [make_pool(runs, qrels_of(*within.iter_rows(), *more)) for more in ([], [("1", "q", 1)], [("1", "q", 0)])]
+    known, more_relevant, more_judged = map(fingerprint, pools)
+    assert known == more_judged != more_relevant
 
 
 def test_halves_are_every_second_topic_and_the_first_so_many_are_taken(of_small_pool):
