@@ -478,8 +478,13 @@ class Session:
         return self.pool.topics[place[0]].name, self.state.name_of(place)
 
     def _record(self, *events: Event) -> None:
+        limits = self.state.limits
+        planned = (
+            replace(event, planned=limits[self.topics[str(event.topic)]]) if event.kind == "hand out" else event
+            for event in events
+        )
         try:
-            stored = self._store.append(*events)
+            stored = self._store.append(*planned)
         except BaseException:
             self._in_doubt = True
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
@@ -111,6 +111,8 @@ class JudgingState:
         self.assessors: dict[str, int | None] = {}  # each one's topic
         self.assignments: list[dict[int, Assignment]] = [{} for _ in names]
         self.handed_out = 0
+        # Documents in play that several assessors judge, by topic, and whether no run has them.
+        self.doubled: Counter[tuple[int, bool]] = Counter()
         self.owners: list[str | None] = [None for _ in names]  # the assessor who was given a topic's first document
         self.waiting: list[dict[WaitingGroup, dict[int, Assignment]]] = [{} for _ in names]
         self.open: dict[str, dict[Place, None]] = {}
@@ -223,28 +225,34 @@ class JudgingState:
         if assignment is None:
             if not self.assignments[topic]:
                 self.owners[topic] = event.assessor
-            assignment = Assignment(event.id, self._options.judges if self._is_doubled(place) else 1)
+            assignment = Assignment(event.id, self._options.judges if self._is_doubled(place, event.planned) else 1)
             self.assignments[topic][document] = assignment
+            self.doubled[topic, document >= self._sizes[topic]] += assignment.judges > 1
             if document < self._sizes[topic]:  # the budget and the method know only the pool
                 self.handed_out += 1
                 self.orders[topic].add(event.id, Step(place, None, event.by_method))
         assignment.holders.add(event.assessor)
         self.open[event.assessor][place] = None
 
-    def _is_doubled(self, place: Place) -> bool:
+    def _is_doubled(self, place: Place, planned: int | None) -> bool:
         """Return whether a document that is handed out next is judged several times.
 
-        It is at regular intervals: a sample as evenly spread as the share allows, and of exactly that size. Documents
-        that no run has are counted apart, and only a share is also one of these.
+        It is if those in play, with this one, would have too few: a sample as evenly spread as the share allows, and of
+        exactly that size, as the next ones replace documents that are returned. Documents that no run has are counted
+        apart, and only a share is also one of these.
+
+        Args:
+            planned: the number of documents that were to be judged of the topic then; None takes the present one.
         """
-        topic, document = place
-        double, limit, beyond = self._options.double, self.limits[topic], self.beyond(topic)
-        is_found = document >= self._sizes[topic]
-        before = beyond if is_found else len(self.assignments[topic]) - beyond
+        topic, is_found = place[0], place[1] >= self._sizes[place[0]]
+        double, beyond = self._options.double, self.beyond(topic)
+        limit = self.limits[topic] if planned is None else planned
+        count = 1 + (beyond if is_found else len(self.assignments[topic]) - beyond)
         if not isinstance(double, int):
-            return math.floor((before + 1) * double + 1e-9) > math.floor(before * double + 1e-9)
-        count, size = min(double, limit), max(limit, 1)
-        return not is_found and (before + 1) * count // size > before * count // size
+            wanted = math.floor(count * double + 1e-9)
+        else:
+            wanted = 0 if is_found else min(double, limit) * min(count, limit) // max(limit, 1)
+        return self.doubled[topic, is_found] < wanted
 
     def _judge(self, event: Event, place: Place) -> None:
         self._lay_down(event.assessor, place)
@@ -277,6 +285,7 @@ class JudgingState:
         assignment = self._lay_down(event.assessor, place)
         if not assignment.holders and not assignment.judgements:
             del self.assignments[topic][document]
+            self.doubled[topic, document >= self._sizes[topic]] -= assignment.judges > 1
             self.handed_out -= document < self._sizes[topic]
             if not self.assignments[topic]:
                 self.owners[topic] = None

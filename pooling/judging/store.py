@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS events (
     grade INTEGER, by_method INTEGER NOT NULL, withdraws INTEGER UNIQUE REFERENCES events (id), request TEXT UNIQUE
 );
 """
-_ADDED = {"note": "TEXT", "original": "INTEGER REFERENCES events (id)", "rationale": "TEXT"}
+_ADDED = {"note": "TEXT", "original": "INTEGER REFERENCES events (id)", "rationale": "TEXT", "planned": "INTEGER"}
 """Columns of events that folders of older versions lack."""
 _VIEW = """
 DROP VIEW IF EXISTS judgements;
@@ -66,6 +66,8 @@ class Event:
         original: for a correction, and for the withdrawal of a corrected judgement: id of the judgement that was
             corrected first.
         rationale: the passage of the document that decided, as the assessor marked it.
+        planned: for a hand-out, the number of documents that were to be judged of the topic then; None in folders of
+            older versions.
         id: its position in the order of events, set by `Store.append`.
         at: seconds since 1970, UTC; `Store.append` sets it if it is 0.
     """
@@ -81,6 +83,7 @@ class Event:
     note: str | None = None
     original: int | None = None
     rationale: str | None = None
+    planned: int | None = None
     id: int = 0
     at: float = 0.0
 

@@ -326,6 +326,47 @@ def test_as_many_documents_are_judged_twice_as_asked(tmp_path, pool, double, exp
     assert len(room.session.state.judgements) == 9 + expected
 
 
+def judged_twice(room: Room) -> int:
+    return sum(len(each.judgements) == 2 for each in room.session.state.assignments[0].values())
+
+
+def judge_restlessly(room: Room, undo: int = 0, leave: int = 0) -> None:
+    """Judge the first topic with two assessors who every so often undo, or leave and come back."""
+    for turn in itertools.count(1):
+        shown = [(name, place) for name in ("ada", "grace") if (place := room.session.next(name)) is not None]
+        if not shown:
+            return
+        for name, place in shown:
+            if leave and turn % leave == 0:
+                room.session.leave(name)
+            elif undo and turn % undo == 0 and name in dict(shown) and turn < 60:
+                room.session.undo(name, room.request())
+            else:
+                room.session.judge(name, *room.names(place), 0, room.request())
+
+
+@pytest.mark.parametrize(("double", "expected"), [(3, 3), (0.5, 5), (7, 7)])
+@pytest.mark.parametrize("habits", [{"undo": 2}, {"undo": 3}, {"leave": 2}, {"leave": 3}, {"undo": 3, "leave": 5}])
+def test_documents_that_are_returned_do_not_change_how_many_are_judged_twice(tmp_path, pool, double, expected, habits):
+    room = Room(tmp_path, pool, options=Options(budget=10, double=double))
+    room.enter("ada", "grace")
+    judge_restlessly(room, **habits)
+    assert (len(room.session.state.assignments[0]), judged_twice(room)) == (10, expected)
+
+
+def test_a_higher_budget_does_not_have_more_documents_judged_twice(tmp_path, pool):
+    room = Room(tmp_path, pool, options=Options(budget=5, double=3))
+    for budget in (5, 8, 10):
+        room.options = Options(budget=budget, double=3)
+        room.restart()
+        room.enter("ada", "grace")
+        judge_restlessly(room)
+        assert (len(room.session.state.assignments[0]), judged_twice(room)) == (budget, 3)
+    before = {document: each.judges for document, each in room.session.state.assignments[0].items()}
+    room.restart()
+    assert {document: each.judges for document, each in room.session.state.assignments[0].items()} == before
+
+
 def test_the_first_assessor_never_gets_the_second_judgement(tmp_path, pool):
     room = Room(tmp_path, pool, options=Options(budget=4, double=1.0), assessors="ada")
     first = [room.judge("ada") for _ in range(4)]
