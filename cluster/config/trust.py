@@ -34,6 +34,13 @@ NAMED = re.compile(r"_target_['\"]?\s*[:=]\s*['\"]?([\w.]+)")
 BY_PATH = re.compile(r"^\+*(?:callbacks|stoppers)=")
 """An override that names classes by their paths alone."""
 
+WITHOUT_A_NAME = {
+    "pyrite.pooling.adjudicators.bandit.bandit.Bandit",
+    *("pyrite.pooling.priors.CommonPrior", "pyrite.pooling.priors.PriorFile", "pyrite.pooling.rewards.Binary"),
+}
+"""Parts of Pyrite that options take by their class alone (`arm.prior`, `reward`), which no default or file names, and a
+method in folders of version 0.2."""
+
 _from_folder = ContextVar("from_folder", default=False)
 _given = ContextVar[tuple[str, ...]]("given", default=())
 _command = ContextVar[tuple[str, ...]]("command", default=())
@@ -71,12 +78,12 @@ def origin() -> Trust:
 @functools.cache
 def listed() -> frozenset[str]:
     """Return the classes that a file may name: those of YAML files in `conf/`, of declared options, of `PARTS` with
-    their defaults, and of methods in folders of version 0.2.
+    their defaults, and `WITHOUT_A_NAME`.
     """
     declared = (name for primary in SHAPES for node in options_of(primary).values() for name in classes_in(node))
     of_files = {name for file in CONF.rglob("*.yaml") for name in NAMED.findall(file.read_text("utf-8"))}
     of_parts = (classes_in(option(group, name)) for group, names in PARTS.items() for name in names)
-    found = of_files.union({"pyrite.pooling.adjudicators.bandit.bandit.Bandit"}, declared, *of_parts)
+    found = of_files.union(WITHOUT_A_NAME, declared, *of_parts)
     waiting = [*found]
     while waiting:  # and the defaults of their options
         new = set(classes_in(defaults(waiting.pop()))) - found

@@ -2,9 +2,11 @@ import pytest
 
 from pyrite.cluster.commands.study_plan import _options
 from pyrite.cluster.config.compose import compose
-from pyrite.cluster.config.trust import VARIABLE, from_folder
+from pyrite.cluster.config.trust import VARIABLE, check_classes, from_folder
 from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage
+from pyrite.pooling.priors import Prior
+from pyrite.pooling.rewards import GradeReward
 from pyrite.ranking.errors import BadInput
 
 FOREIGN = ["selector._target_=subprocess.Popen", "+selector.args=[touch,here]"]
@@ -28,6 +30,14 @@ def test_a_folder_may_name_our_classes_alone(overrides):
             compose(overrides)
     with from_folder(False):
         compose(FOREIGN)
+
+
+@pytest.mark.parametrize("kind", [Prior, GradeReward])
+def test_a_folder_may_name_each_prior_and_reward(kind):
+    of_ours = [each for each in kind.__subclasses__() if each.__module__ == kind.__module__]
+    assert len(of_ours) > 1
+    for each in of_ours:
+        check_classes({"_target_": f"{each.__module__}.{each.__name__}"}, "file")
 
 
 def test_a_study_from_elsewhere_runs_nothing_of_its_own(base, tmp_path, refusal, monkeypatch):
