@@ -42,22 +42,25 @@ def guards_of(negatives: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         method, share (of the negatives shown), margin (from which on they are dropped), relevant_dropped (share of all
-        relevant ones shown), dropped_relevant and left (shares of the dropped, and of the rest, that are relevant).
+        relevant ones shown, null if none is judged), dropped_relevant and left (shares of the dropped, and of the rest,
+        that are relevant).
     """
     rows = []
+    relevant = (
+        pl.col("times") * pl.col("relevant") / pl.col("inclusion")
+    ).sum()  # judged ones, each for all it stands for
     for (method,), part in scored(negatives).partition_by("method", as_dict=True, maintain_order=True).items():
         shown = part.sort("margin", descending=True)
         upto = shown["times"].cum_sum() / shown["times"].sum()
-        whole = _rate(shown)
+        every = shown.select(relevant).item()
         for share in SHARES:
             dropped, kept = shown.filter(upto <= share), shown.filter(upto > share)
             if not len(dropped) or not len(kept):
                 continue
             of_dropped, of_kept = _rate(dropped), _rate(kept)
-            relevant = (whole["rate"] or 0) * whole["shown"]
             rows.append({
                 "method": method, "share": share, "margin": dropped["margin"].min(),
-                "relevant_dropped": (of_dropped["rate"] or 0) * of_dropped["shown"] / relevant if relevant else None,
+                "relevant_dropped": dropped.select(relevant).item() / every if every else None,
                 "dropped_relevant": of_dropped["rate"], "left": of_kept["rate"],
             })  # fmt: skip
     return pl.DataFrame(rows, schema=GUARDS)

@@ -203,6 +203,22 @@ def test_guards_are_measured_on_the_negatives_that_have_a_score():
         assert guards_of(unscored).columns == alone.columns
 
 
+def test_a_guard_drops_at_most_all_relevant_negatives():
+    """Of the relevant ones judged, each stands for the inverse of its probability to be judged."""
+    judged = {0: True, 3: False, 9: True, 15: True, 18: False}
+    inclusion = {0: 0.1, 9: 0.5}
+    scored = pl.DataFrame({
+        "method": "m", "query": "q", "document": [f"d{n}" for n in range(20)], "times": 1,
+        "inclusion": [inclusion.get(n, 0.25) for n in range(20)], "margin": [-float(n) for n in range(20)],
+        "relevant": [judged.get(n) for n in range(20)],
+    })  # fmt: skip
+    assert guards_of(scored).select("share", "relevant_dropped").rows() == [
+        (0.05, 10 / 16), (0.1, 10 / 16), (0.25, 10 / 16), (0.5, 12 / 16)
+    ]  # fmt: skip
+    none = guards_of(scored.with_columns(relevant=pl.lit(None, pl.Boolean)))
+    assert none["relevant_dropped"].null_count() == len(none)
+
+
 def test_a_line_counts_the_negatives_without_a_score(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     row = {"query_id": "q", "document_ids": [["p", "a", "b", "c"]], "scores": [[2.0, 1.0, None, 0.5]]}
