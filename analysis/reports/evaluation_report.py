@@ -9,7 +9,10 @@ from pyrite.analysis.reports.labels import value
 from pyrite.analysis.reports.report import Cell, Report, Rows, Section, Table, applying, items
 from pyrite.pooling.run_measures import JUDGED, RESIDUAL, RunMeasures
 
-HOLM = "p adjusted by Holm for the number of runs; paired by topic, intervals of 95%"
+HOLM = (
+    "p adjusted by Holm for the number of runs; paired by topic, intervals of 95%. There are none with fewer than "
+    "three topics, or if all differ by the same amount."
+)
 
 
 def evaluation_report(measured: RunMeasures, tests: pl.DataFrame | None, by_topic: bool) -> Report:

@@ -138,7 +138,8 @@ class Words:
             here = verdict.known_queries
             more = "; limits.test=null takes all" * (verdict.limit is not None and here >= verdict.limit)
             now = f" ({here:,} now{more})" if here else ""
-            enough = f"at least {verdict.queries:,} test queries{now}; more {unit} alone are not enough"
+            alone = f"; more {unit} alone are not enough"
+            enough = f"about {verdict.queries:,} test queries{now} with {verdict.needed} {unit}{alone}"
         elif verdict.needed is not None and verdict.needed > verdict.seeds:
             enough = f"about {verdict.needed} {unit}" + (", for other queries too" if verdict.known_queries else "")
         else:

@@ -83,7 +83,7 @@ def across_places(study: Places, baseline: str | None = None) -> pl.DataFrame:
             pooled = pool_effects(at["difference"].to_numpy(), at["variance"].to_numpy())
             over = {"places": len(at), "pairs": at["pairs"].sum(), "place": ALL}
             rows.append(head | over | pooled._asdict() | {"difference": pooled.mean, "heterogeneity": pooled.between})
-    return pl.DataFrame(rows, schema=SCHEMA)
+    return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
 
 
 def _reference(places: Sequence[Place], baseline: str | None) -> str | None:

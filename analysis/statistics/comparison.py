@@ -13,7 +13,15 @@ import polars as pl
 
 from pyrite.analysis.methods import LABEL, UNTRAINED, column_of, is_learned
 from pyrite.analysis.statistics.crossed import NAN, CrossedDifference, Floats, crossed_difference, mean
-from pyrite.analysis.statistics.paired import UNKNOWN, MeasuredRun, agent_cells, are_means, differences, units
+from pyrite.analysis.statistics.paired import (
+    LEAST_PAIRS,
+    UNKNOWN,
+    MeasuredRun,
+    agent_cells,
+    are_means,
+    differences,
+    units,
+)
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.evaluation.significance import (
     effect_size,
@@ -25,8 +33,8 @@ from pyrite.ranking.evaluation.significance import (
 )
 
 LEVEL = 0.05
-LEAST_SEEDS = 3
-"""Seeds that both methods must have before a difference is marked: two have one degree of freedom."""
+LEAST_SEEDS = LEAST_PAIRS
+"""Seeds that both methods must have before a difference is marked."""
 TESTS = (
     "difference", "pairs", "low_both", "high_both", "p_both", "p_both_holm", "equal_p", "paired_p", "paired_p_holm",
     "sign_p", "sign_p_holm", "t_p", "t_p_holm", "ks_p", "ks_p_holm", "effect",

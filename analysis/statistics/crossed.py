@@ -14,7 +14,9 @@ Group = tuple[int, ...]
 """The factors of an effect, of agents (0), seeds (1) and queries (2)."""
 CONFIDENCE = 0.95
 NAN = float("nan")
-NOTHING = 1e-24
+EQUAL = 1e-12
+"""The difference up to which values of a measure are equal: it is of rounding."""
+NOTHING = EQUAL**2
 """The mean square up to which no value differs from another."""
 
 
@@ -104,7 +106,7 @@ def crossed_difference(differences: Floats) -> CrossedDifference:
 
 def _without_spread(differences: Floats, freedom: float) -> CrossedDifference:
     """Return the test of values that are all equal: none differs, or there is nothing to measure the mean by."""
-    nothing = np.abs(differences).max() <= 1e-12
+    nothing = np.abs(differences).max() <= EQUAL
     return CrossedDifference(0.0, 0.0, 0.0, 1.0, 0.0, freedom, 0.0, 0.0, 0.0) if nothing else UNTESTED
 
 

@@ -17,10 +17,12 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import polars as pl
 
-from pyrite.analysis.statistics.crossed import Floats, deviation, mean, student
+from pyrite.analysis.statistics.crossed import EQUAL, NAN, Floats, deviation, mean, student
 
 UNKNOWN: Mapping[str, Floats] = {}
 """The values by query of runs for which they are not known."""
+LEAST_PAIRS = 3
+"""The fewest pairs that are tested: two have one degree of freedom."""
 Key = TypeVar("Key", bound=Hashable)
 Unit = tuple[tuple[str, str], ...]
 """A seed and the settings that runs of both methods have."""
@@ -64,8 +66,8 @@ def values_by_seed(results: pl.DataFrame, column: str = "method") -> dict[str, d
 def mean_difference(differences: Sequence[float] | Floats) -> Difference:
     """Bound and test the mean of paired differences by Student's t.
 
-    There is no interval with fewer than two pairs. Equal differences have an interval of no width, and p is 1 if they
-    are 0 and 0 otherwise; callers that compare runs leave those out.
+    There is neither an interval nor p with fewer than LEAST_PAIRS, or if all differ by the same amount, which leaves
+    nothing to measure the mean by. If no pair differs, the interval has no width, and p is 1.
 
     >>> mean_difference([1.0, 2.0, 3.0]).low.__round__(2)
     -0.48
@@ -73,9 +75,13 @@ def mean_difference(differences: Sequence[float] | Floats) -> Difference:
     values = np.asarray(differences, np.float64)
     count = len(values)
     middle = mean(values)
-    error = deviation(values) / float(np.sqrt(max(count, 1)))
-    if error == 0:
-        return Difference(middle, middle, middle, float(middle == 0), count)
+    if count < LEAST_PAIRS:
+        return Difference(middle, NAN, NAN, NAN, count)
+    if np.abs(values).max() <= EQUAL:
+        return Difference(0.0, 0.0, 0.0, 1.0, count)
+    if np.ptp(values) <= EQUAL * max(1.0, abs(middle)):
+        return Difference(middle, NAN, NAN, NAN, count)
+    error = deviation(values) / float(np.sqrt(count))
     return Difference(middle, *student(middle, error, count - 1), count)
 
 
@@ -116,8 +122,7 @@ def _by_agent(
     a: Sequence[MeasuredRun], b: Sequence[MeasuredRun], by_query: Mapping[str, Floats]
 ) -> tuple[list[dict[Unit, Any]], bool]:
     """Return the differences of each agent's runs by unit, if it has any, and whether a method has several agents."""
-    known = [set(run.settings) for run in (*a, *b)] or [set[str]()]
-    shared = sorted(set.intersection(*known))
+    shared = _shared_settings(a, b)
     of_a, of_b = _by_unit(a, shared, by_query), _by_unit(b, shared, by_query)
     agents: Iterable[tuple[str, str]] = product(sorted(of_a), sorted(of_b))
     if min(len(of_a), len(of_b)) > 1:  # both have several: those of one name
@@ -125,6 +130,34 @@ def _by_agent(
     units = [(of_a[first], of_b[other]) for first, other in agents]
     pairs = [{unit: one[unit] - two[unit] for unit in one.keys() & two.keys()} for one, two in units]
     return [*filter(None, pairs)], max(len(of_a), len(of_b)) > 1
+
+
+def complete_runs(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> tuple[list[MeasuredRun], list[MeasuredRun]]:
+    """Return the runs of two methods that have a counterpart: of the seeds and settings that all agents of both have,
+    and of the agents that both have, if both have several.
+
+    With fewer than two such seeds and settings, of those that any agents of both have (see `agent_cells`).
+    """
+    shared = _shared_settings(a, b)
+    agents = {run.agent for run in a}, {run.agent for run in b}
+    both = set.intersection(*agents) if min(map(len, agents)) > 1 else set.union(*agents)
+    sides = [[(run, _unit(run, shared)) for run in runs if run.agent in both] for runs in (a, b)]
+    of_any = set.intersection(*({unit for _, unit in side} for side in sides))
+    of_agents = ({unit for run, unit in side if run.agent == agent} for side in sides for agent in _agents(side))
+    of_all = of_any.intersection(*of_agents)
+    kept = of_all if len(of_all) > 1 else of_any
+    first, other = ([run for run, unit in side if unit in kept] for side in sides)
+    return first, other
+
+
+def _agents(side: Sequence[tuple[MeasuredRun, Unit]]) -> set[str]:
+    return {run.agent for run, _ in side}
+
+
+def _shared_settings(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> list[str]:
+    """Return the settings that all runs of both methods have."""
+    known = [set(run.settings) for run in (*a, *b)] or [set[str]()]
+    return sorted(set.intersection(*known))
 
 
 def units(runs: Sequence[MeasuredRun]) -> Floats:

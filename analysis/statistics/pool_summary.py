@@ -14,7 +14,7 @@ from pyrite.analysis.statistics.crossed import Floats, deviation
 from pyrite.analysis.statistics.paired import mean_difference
 from pyrite.pooling.effort import WHOLE
 from pyrite.pooling.pool import Pool
-from pyrite.ranking.evaluation.significance import holm, paired_t_test
+from pyrite.ranking.evaluation.significance import holm
 
 RESAMPLES = 1000
 ALPHA = 0.05
@@ -34,7 +34,7 @@ def summarise_pools(budgets: pl.DataFrame, methods: Sequence[str], baseline: str
         pool, method, judgements ("100", …, "all"), budget, found_mean (relevant documents per topic, mean over seeds),
         found_std (over seeds), low, high (95% interval over topics and seeds), best (of the pool's methods at this
         budget), difference (to the baseline), p (paired t-test over topics, of means over seeds, Holm-corrected over
-        the methods of a pool and budget; null for the baseline and without one).
+        the methods of a pool and budget; null for the baseline, without one, and with fewer than three topics).
     """
     rows: list[dict[str, Any]] = []
     for (pool, budget), part in budgets.partition_by("pool", "budget", as_dict=True, maintain_order=True).items():
@@ -62,7 +62,7 @@ def _tests(matrices: Mapping[str, Floats], baseline: str | None, methods: Sequen
     """Return p of each method against the baseline, by Holm's method."""
     against = matrices[baseline or ""].mean(0)
     others = [method for method in methods if method in matrices and method != baseline]
-    raw = [paired_t_test(matrices[method].mean(0), against) for method in others]
+    raw = [mean_difference(matrices[method].mean(0) - against).p for method in others]
     return dict(zip(others, holm(raw).tolist(), strict=True))
 
 
@@ -102,7 +102,7 @@ def pool_contrasts(budgets: pl.DataFrame, pairs: Sequence[Sequence[str]]) -> pl.
 
     Returns:
         pool, method, against, judgements, difference (mean over topics of the means over seeds), low, high (Student's
-        95% interval over topics), p (paired t-test over topics, uncorrected). Null if there is no t: fewer than two
+        95% interval over topics), p (paired t-test over topics, uncorrected). Null if there is no t: fewer than three
         topics, or the same difference on all, unless it is 0.
     """
     rows: list[dict[str, Any]] = []
@@ -115,10 +115,9 @@ def pool_contrasts(budgets: pl.DataFrame, pairs: Sequence[Sequence[str]]) -> pl.
             differences = _matrix(first).mean(0) - _matrix(other).mean(0)
             test = mean_difference(differences)
             row = {"pool": pool, "method": method, "against": against, "judgements": budget, "difference": test.mean}
-            able = not np.isnan(paired_t_test(differences, np.zeros_like(differences)))
-            rows.append(row | dict.fromkeys(("low", "high", "p")) | (test._asdict() if able else {}))
+            rows.append(row | test._asdict())
     columns = {"pool": pl.String, "method": pl.String, "against": pl.String, "judgements": pl.Int64}
-    return pl.DataFrame(rows, columns | dict.fromkeys(("difference", "low", "high", "p"), pl.Float64))
+    return pl.DataFrame(rows, columns | dict.fromkeys(("difference", "low", "high", "p"), pl.Float64)).fill_nan(None)
 
 
 def efforts(effort: pl.DataFrame) -> pl.DataFrame:

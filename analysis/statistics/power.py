@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from pyrite.analysis.statistics.crossed import CrossedDifference
-from pyrite.analysis.statistics.paired import differences, values_by_seed
+from pyrite.analysis.statistics.paired import LEAST_PAIRS, differences, values_by_seed
 from pyrite.analysis.statistics.places import Place, Places
 from pyrite.analysis.statistics.sequential import ALPHA, SequentialRule, best_baseline
 from pyrite.ranking.evaluation.anytime import p_values
@@ -65,27 +65,31 @@ def _of_place(place: Place, rule: SequentialRule) -> Iterator[dict[str, Any]]:
 
 
 def sample_of_both(
-    test: CrossedDifference, queries: int, difference: float, alpha: float
-) -> tuple[int | None, int | None]:
-    """The seeds, or else the queries, with which a test over both finds a difference with a power of 80%, about.
+    test: CrossedDifference, seeds: int, queries: int, difference: float, alpha: float
+) -> tuple[int, int | None]:
+    """Return the seeds, and the queries if more are needed, with which a test over both finds a difference with a power
+    of 80%, about.
 
-    More seeds do not make the effects of queries smaller. If these alone hide the difference, more queries are needed.
+    More seeds do not make the effects of queries smaller. If these alone hide the difference, it takes more queries,
+    with the seeds that there are: or with more, if these leave less than half of the error to the queries.
 
     Args:
-        test: the comparison of two methods over this number of queries, for the variances.
+        test: the comparison of two methods over these numbers of seeds and queries, for the variances.
     """
     error = difference / (stats.norm.isf(alpha / 2) + stats.norm.isf(1 - POWER))
     left = error**2 - test.of_query**2 / queries
     if left > 0:
-        seeds = (test.of_seed**2 + test.of_cell**2 / queries) / left
-        if seeds <= MOST:
-            return max(math.ceil(seeds), 2), None
-    return None, math.ceil(max(test.of_query**2 / error**2, queries + 1))
+        needed = (test.of_seed**2 + test.of_cell**2 / queries) / left
+        if needed <= MOST:
+            return max(math.ceil(needed), LEAST_PAIRS), None
+    needed = max(seeds, math.ceil(2 * test.of_seed**2 / error**2))
+    return needed, math.ceil((test.of_query**2 + test.of_cell**2 / needed) / (error**2 - test.of_seed**2 / needed))
 
 
 def seeds_of_a_test(difference: float, spread: float, alpha: float) -> int | None:
-    """The pairs with which a two-tailed paired t-test finds a difference with a power of 80%; None above `MOST`."""
-    n = np.arange(2, MOST + 1)
+    """Return the pairs with which a two-tailed paired t-test finds a difference with a power of 80%, at least
+    LEAST_PAIRS; None above `MOST`."""
+    n = np.arange(LEAST_PAIRS, MOST + 1)
     critical = stats.t.isf(alpha / 2, n - 1)
     centre = difference / spread * np.sqrt(n)
     reached = stats.nct.sf(critical, n - 1, np.minimum(centre, 30.0))

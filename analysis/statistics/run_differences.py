@@ -32,7 +32,8 @@ def run_differences(measured: RunMeasures, baseline: str) -> pl.DataFrame:
     """Return the differences of all other runs from a baseline, with 95% intervals and tests.
 
     The tests are Student's, paired by topic; `p_holm` is adjusted for the runs that are compared by one measure (Holm
-    1979). `better` and `worse` count topics.
+    1979). `better` and `worse` count topics. Interval and p are null with fewer than three topics, or if all differ by
+    the same amount (`mean_difference`).
 
     Args:
         measured: the measures of the runs; those of unjudged documents are not compared.
@@ -55,4 +56,4 @@ def run_differences(measured: RunMeasures, baseline: str) -> pl.DataFrame:
                           int((differences > 0).sum()), int((differences < 0).sum())))  # fmt: skip
         frame = pl.DataFrame(found, schema=SCHEMA, orient="row")
         rows.append(frame.with_columns(p_holm=pl.Series(holm(frame["p"].to_numpy()))))
-    return pl.concat(rows)
+    return pl.concat(rows).fill_nan(None)

@@ -56,7 +56,7 @@ class Verdict:
         equal: methods that differ by less than the margin from the recommended one, or from the reference.
         seeds: the least number of seeds that two methods share, or of agents if one of them was learned several times.
         needed: the seeds that would show a small difference; None if that is not known, or no number is enough.
-        queries: the test queries that would show it, if no number of seeds does; None otherwise.
+        queries: the test queries that would show it with this number of seeds, if none does alone; None otherwise.
         known_queries: the number of queries that are compared; 0 if values per query are not known.
         margin: the margin of `equal`, and the size of that difference.
         reference: the method that the others are compared with in the table: the baseline, or else the recommended one,
@@ -340,7 +340,7 @@ def _planned(comparison: MethodComparison, verdict: Verdict) -> Verdict:
     if verdict.unit == "agents":  # more agents alone do not help, as the other method's seeds vary too
         return verdict
     if pair.both.is_known and pair.both.error:
-        needed, queries = sample_of_both(pair.both, known, verdict.margin, level)
+        needed, queries = sample_of_both(pair.both, verdict.seeds, known, verdict.margin, level)
         return replace(verdict, needed=needed, queries=queries)
     return replace(verdict, needed=seeds_of_a_test(verdict.margin, pair.spread, level)) if pair.spread > 0 else verdict
 

@@ -7,7 +7,7 @@ from scipy import stats
 
 from pyrite.analysis.statistics.comparison import TESTS, MethodRuns, best_baselines, compare, named_baseline
 from pyrite.analysis.statistics.crossed import UNTESTED, crossed_difference
-from pyrite.analysis.statistics.paired import MeasuredRun, agent_cells, differences
+from pyrite.analysis.statistics.paired import MeasuredRun, agent_cells, differences, mean_difference
 from pyrite.ranking.errors import BadInput
 
 
@@ -43,6 +43,17 @@ def test_an_agent_is_one_pair_however_many_seeds_it_has():
     b = [*of_agent("0", 0.4, 0.2), *of_agent("2", 0.9), *of_agent("1", 0.5)]
     assert differences(a, b) == pytest.approx([0.3, -0.3])  # agent by agent
     assert differences(of_agent("4", 0.5, 0.7), random) == pytest.approx([0.2, 0.3])  # one agent by its seeds
+
+
+def test_nothing_is_tested_with_two_pairs_or_without_spread():
+    difference = mean_difference([0.1, 0.3, 0.2])
+    assert difference.p == pytest.approx(stats.ttest_1samp([0.1, 0.3, 0.2], 0).pvalue)
+    assert (difference.low + difference.high) / 2 == pytest.approx(difference.mean) == 0.2
+    for untested in ([0.1], [0.1, 0.4], [0.4 - 0.3, 0.7 - 0.6, 0.1], [3.0] * 5):  # .4 - .3 and .7 - .6 differ in a bit
+        difference = mean_difference(untested)
+        assert np.isnan([difference.low, difference.high, difference.p]).all()
+        assert (difference.mean, difference.pairs) == (pytest.approx(np.mean(untested)), len(untested))
+    assert mean_difference([0.0, 0.0, 1e-17]) == (0, 0, 0, 1, 3)
 
 
 def test_a_crossed_difference_by_hand():

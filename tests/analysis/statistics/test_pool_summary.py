@@ -159,7 +159,7 @@ def test_means_over_seeds_leave_names_out_and_estimates_are_off():
 
 def test_the_sentence_names_the_first_to_find_most():
     """Of two that find nine of ten at once, it is the one that finds more before."""
-    summary = summarise_pools(budget_rows({"a": [[1, 2]], "b": [[3, 5]], "c": [[2, 2]]}), ["a", "b", "c"], "c")
+    summary = summarise_pools(budget_rows({"a": [[1, 2, 1]], "b": [[3, 5, 3]], "c": [[2, 2, 2]]}), ["a", "b", "c"], "c")
     effort = pl.DataFrame(
         {"pool": "p", "method": ["a", "b", "c"], "area": [0.5, 0.7, 0.4], "to_90": [40.0, 40.0, 50.0]}
     )

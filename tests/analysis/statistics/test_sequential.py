@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from pyrite.analysis.reports.analysis_sections import _decisions
-from pyrite.analysis.statistics.crossed import CrossedDifference
+from pyrite.analysis.statistics.crossed import CrossedDifference, crossed_difference
 from pyrite.analysis.statistics.paired import by_seed
 from pyrite.analysis.statistics.power import sample_of_both, seeds_of_a_test
 from pyrite.analysis.statistics.sequential import SequentialRule, best_baseline, compare_all, contenders
@@ -111,12 +111,29 @@ def test_seeds_of_a_t_test_and_the_sample_that_shows_a_difference_by_hand():
     # Two-sided at .05 and 80%: an effect of 1 deviation takes 10 pairs, of a half 34, of .2 199 (Cohen 1988).
     assert [seeds_of_a_test(effect, 1.0, 0.05) for effect in (1.0, 0.5, 0.2)] == [10, 34, 199]
     assert seeds_of_a_test(0.001, 1.0, 0.05) is None
-    assert seeds_of_a_test(50.0, 1.0, 0.05) == 2
+    assert seeds_of_a_test(50.0, 1.0, 0.05) == 3  # nothing is tested with two
     test = CrossedDifference(0.0, 0.0, 0.0, 1.0, 1.0, 9.0, of_seed=0.01, of_query=0.1, of_cell=0.2)
     # (.05 / 2.8016)² = .000319, of which the queries take .0001; (.01² + .2² / 100) / .000219 = 2.3.
-    assert sample_of_both(test, 100, 0.05, 0.05) == (3, None)
-    # (.02 / 2.8016)² = .000051: less than the queries take alone; .1² / .000051 = 196.2.
-    assert sample_of_both(test, 100, 0.02, 0.05) == (None, 197)
+    assert sample_of_both(test, 5, 100, 0.05, 0.05) == (3, None)
+    assert sample_of_both(test, 5, 100, 0.2, 0.05) == (3, None)
+    # (.02 / 2.8016)² = .000051: less than the queries take alone. (.1² + .2² / 5) / (.000051 - .01² / 5) = 581.3.
+    assert sample_of_both(test, 5, 100, 0.02, 0.05) == (5, 582)
+    # (.01 / 2.8016)² = .0000127, of which 2 · .01² / .0000127 = 15.7 seeds take half; (.1² + .2² / 16) / .0000065.
+    assert sample_of_both(test, 5, 100, 0.01, 0.05) == (16, 1926)
+
+
+def test_the_queries_that_are_asked_for_show_the_difference_with_these_seeds():
+    test = CrossedDifference(0.0, 0.0, 0.0, 1.0, 1.0, 4.0, of_seed=0.004, of_query=0.05, of_cell=0.05)
+    rng = np.random.default_rng(0)
+    for now in (100, 190, 196):
+        seeds, queries = sample_of_both(test, 5, now, 0.01, 0.05)
+        assert seeds == 5
+        assert queries is not None
+        found = 0
+        for _ in range(200):
+            of_seed, of_query, of_cell = (rng.standard_normal(shape) for shape in ((5, 1), (1, queries), (5, queries)))
+            found += crossed_difference(0.01 + 0.004 * of_seed + 0.05 * of_query + 0.05 * of_cell).p < 0.05
+        assert 0.68 < found / 200 < 0.9
 
 
 @pytest.fixture

@@ -278,10 +278,10 @@ def test_where_queries_are_too_few_no_number_of_seeds_is_named():
     means = dict(queries.group_by("run").agg(pl.col("AP@10").mean()).rows())
     trials = trials.with_columns(pl.col("run").replace_strict(means).alias("bm25:AP@10"))
     (verdict,) = concluded(trials, queries).verdicts
-    assert verdict.needed is None
+    assert verdict.needed == verdict.seeds == 6
     # Two effects of a query with a deviation of .2: (.2 · 2.8 / .01)² queries, about.
     assert verdict.queries == pytest.approx((0.2 * 2.8 / 0.01) ** 2, rel=0.4)
-    assert "test queries (60 now); more seeds alone are not enough" in sentence(verdict)
+    assert "test queries (60 now) with 6 seeds; more seeds alone are not enough" in sentence(verdict)
     for overrides, more in {
         "limits.test=60": "; limits.test=null takes all",
         "scale=tiny": "; limits.test=null takes all",  # 50
@@ -289,7 +289,7 @@ def test_where_queries_are_too_few_no_number_of_seeds_is_named():
         "limits.test=null": "",
     }.items():
         (verdict,) = concluded(trials.with_columns(overrides=pl.lit(overrides)), queries).verdicts
-        assert f"test queries (60 now{more}); more seeds alone" in sentence(verdict)
+        assert f"test queries (60 now{more}) with 6 seeds; more seeds alone" in sentence(verdict)
     limited = trials.with_columns(overrides=pl.lit("limits.test=60"))
     checkpoints = [pl.lit([{"key": "ranker.checkpoint", "value": f"/m/{name}"}], SWEPT) for name in "xy"]
     two = [limited.with_columns(pl.col("run") + str(n), swept=each) for n, each in enumerate(checkpoints)]

@@ -67,6 +67,22 @@ def test_tests_are_paired_by_topic_and_adjusted(files):
     assert row["better"] + row["worse"] <= 8
 
 
+def test_few_topics_or_equal_differences_are_not_tested(tmp_path):
+    """Of P@10, b is ahead by .1 on each topic: .4 - .3 and .7 - .6 differ in the last bit."""
+    judged = {"query": ["1"] * 10 + ["2"] * 10, "document": [f"d{n}" for n in range(10)] * 2, "grade": [1] * 20}
+
+    def first(*relevant: int) -> pl.DataFrame:
+        rows = [(str(t), f"d{n}" if n < count else f"x{n}", -float(n)) for t, count in enumerate(relevant, 1)
+                for n in range(10)]  # fmt: skip
+        return pl.DataFrame(rows, ["query", "document", "score"], orient="row")
+
+    result = pyrite.evaluate({"a": first(3, 6), "b": first(4, 7), "c": first(3, 7)}, pl.DataFrame(judged), ["P@10"],
+                             baseline="a")  # fmt: skip
+    assert result.tests["difference"].to_list() == pytest.approx([0.1, 0.05])
+    assert result.tests.select("low", "high", "p", "p_holm").null_count().row(0) == (2, 2, 2, 2)
+    assert "fewer than three topics" in " ".join(repr(result).split())
+
+
 def test_runs_and_judgements_in_memory(files):
     of_files = pyrite.evaluate("runs", "qrels.txt")
     runs = {
