@@ -60,7 +60,7 @@ def _bounded(head: str, name: str, form: str) -> columns.Column:
 
 
 CONTRASTS = (
-    columns.text("against"), columns.text("seeds"), columns.shown("its mean", _spread, "mean", "std"),
+    columns.text("against", "opponent"), columns.text("pairs"), columns.shown("its mean", _spread, "mean", "std"),
     columns.shown("the other's", _spread, "against_mean", "against_std"), columns.diff(),
     columns.interval("95%", "low_both", "high_both"), columns.number("p (Holm)", ".2g", "p_both_holm"),
     columns.number("p equal", ".2g", "equal_p"), columns.number("p, seeds only", ".2g", "p_holm"),
@@ -89,7 +89,7 @@ BRIEF_ACROSS = (
     columns.text("places"), columns.diff(), columns.interval("95%"),
     columns.interval("at the next place", "next_low", "next_high"),
 )  # fmt: skip
-POWER = (columns.text("pairs"), columns.measure("spread"))
+POWER = (columns.shown("pairs", "{} {}".format, "pairs", "unit"), columns.measure("spread"))
 IMPORTANCE = (columns.text("ranker"), columns.text("setting"), columns.number("share", ".0%"), columns.text("runs"))
 RATES = (
     columns.Column("method", _against), columns.text("candidates"), columns.text("agents"),
@@ -130,21 +130,34 @@ def analyses(
 
 def contrasts(tested: pl.DataFrame, letters: Letters | None = None) -> Section:
     """The differences that were named before the study ran."""
-    parts = tested.with_columns(pl.col("std", "against_std").fill_null(0.0)).partition_by(
-        "candidates", maintain_order=True
+    of_others = pl.format("{} ({})", "against", "against_ranker")
+    named = tested.with_columns(
+        pl.col("std", "against_std").fill_null(0.0),
+        opponent=pl.when(pl.col("ranker") == pl.col("against_ranker")).then("against").otherwise(of_others),
     )
-    places = [words.AGAINST_OTHERS.format(part[0, "measure"], origin_name(part[0, "candidates"])) for part in parts]
-    tables = [
-        columns.table(part, CONTRASTS, caption=f"{part[0, 'method']} {place}")
-        for part, place in zip(parts, places, strict=True)
+    parts = named.partition_by("candidates", "ranker", "method", maintain_order=True)
+    several = tested["ranker"].n_unique() > 1
+    places = [
+        (f"({part[0, 'ranker']}) " if several else "")
+        + words.AGAINST_OTHERS.format(part[0, "measure"], origin_name(part[0, "candidates"]))
+        for part in parts
     ]
-    names = distinct_names([parts[0][0, "method"], *parts[0]["against"]])
+    first = named.filter(candidates=tested[0, "candidates"])
+    short = distinct_names([*first["method"], *first["against"]])
+    names = {method: short[method] for method in first["method"]} | {
+        opponent: short[method] + opponent.removeprefix(method)
+        for opponent, method in first.select("opponent", "against").iter_rows()
+    }
     brief = (letters or Letters()).of(names)
-    columns_shown = [columns.named("against", brief), *BRIEF_CONTRASTS]
-    shown = columns.table(parts[0], columns_shown, caption=f"{brief[parts[0][0, 'method']]} {places[0]}")
+    brief_columns = [columns.named("against", brief, "opponent"), *BRIEF_CONTRASTS]
+    tables, shown = list[Table](), list[Table]()
+    for part, place in zip(parts, places, strict=True):
+        tables.append(columns.table(part, CONTRASTS, caption=f"{part[0, 'method']} {place}"))
+        if part[0, "candidates"] == first[0, "candidates"]:
+            shown.append(columns.table(part, brief_columns, caption=f"{brief[part[0, 'method']]} {place}"))
     frames = {"contrasts.parquet": tested}
     said = words.CONTRASTS
-    return Section(said.title, [*said.explained(), *tables], [*letter_key(brief, names), shown], frames)
+    return Section(said.title, [*said.explained(), *tables], [*letter_key(brief, names), *shown], frames)
 
 
 def _decisions(comparison: Comparison, rule: SequentialRule, baseline: str | None) -> list[Section]:
@@ -250,7 +263,7 @@ def _power_table(frame: pl.DataFrame, names: Mapping[str, str], note: str) -> Ta
     tried = {"seeds": MOST, "seeds_of_many": MOST, "seeds_sequential": LONGEST}
     counts = [pl.col(name).cast(pl.String).fill_null(f"> {most:,}") for name, most in tried.items()]
     wide = few.with_columns(text=pl.concat_str(counts, separator=" / ")).pivot(
-        "difference", index=["collection", "ranker", "method", "against", "pairs", "spread"], values="text",
+        "difference", index=["collection", "ranker", "method", "against", "pairs", "unit", "spread"], values="text",
     )  # fmt: skip
     sizes = [columns.text(f"for {size:g}".replace("0.", "."), f"{size:g}") for size in DIFFERENCES]
     head = [columns.named("method", names), columns.named("against", names)]

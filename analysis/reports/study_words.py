@@ -136,8 +136,10 @@ AT_THE_END = "in the last tenth of each training"
 # analyses
 CONTRASTS = SectionWords(
     "The differences that the study was made for",
-    "One method against each of those that were named before the study ran. Pairs have a seed in common. The "
-    "interval and p are for other seeds and other queries, p by Holm's method over all rows here; “p equal” tests "
+    "One method against each of those that were named before the study ran. Pairs have a seed in common; if a method "
+    "has several agents, a pair is an agent. Only runs with a counterpart are compared, and nothing is tested with "
+    "fewer than three pairs. The interval and p are for other seeds (and agents) and other queries, p by Holm's method "
+    "over all rows here; “p equal” tests "
     "that the difference is smaller than the margin (equal_within). “p, seeds only” is of a t-test over seeds: it "
     "is about other seeds and these very queries, and too small for a claim about others.",
 )
@@ -194,8 +196,10 @@ POWER = SectionWords(
     "Estimated from the spread of these runs: the seeds with which a difference of this size is found in four "
     "studies of five. Three numbers each: of a paired t-test at .05; of the same if all methods here are compared "
     "(the first of Holm's steps); and of a sequential comparison over all pairs (stop=decided), which needs no "
-    "number beforehand. With five seeds this estimate may be off by a factor of two. Seeds alone show a difference "
-    "on these test queries; for other queries as well it may take more queries, as the verdict says.",
+    "number beforehand. Methods with several agents are left out, as more seeds do not make agents alike; if seeds "
+    "have several settings, the numbers are of runs. With five seeds this estimate may be off by a factor of two. "
+    "Seeds alone show a difference on these test queries; for other queries as well it may take more queries, as the "
+    "verdict says.",
 )
 POWER_NOTE = (
     "Seeds that a difference takes at 80% power on these queries alone (the verdict's are for other queries too): "

@@ -91,6 +91,14 @@ class MethodRuns:
         return -self.mean if len(self.values) else math.inf, self.method
 
 
+def unit_of(one: MethodRuns, two: MethodRuns, pairs: int) -> str:
+    """Return what a number of pairs of two methods counts: agents if one has several, runs if seeds have several
+    settings, or else seeds."""
+    if max(len(one.agents), len(two.agents)) > 1:
+        return "agents"
+    return "runs" if pairs > len(one.seeds | two.seeds) else "seeds"
+
+
 def methods_of(results: pl.DataFrame, identity: Sequence[str]) -> dict[str, MethodRuns]:
     """Collect the runs of every method in one place, by its name, from rows of `measurements`."""
     methods = results.partition_by("method", as_dict=True)

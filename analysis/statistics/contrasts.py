@@ -6,26 +6,28 @@ import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+from itertools import chain, product
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from pyrite.analysis.methods import LABEL, swept, with_methods
-from pyrite.analysis.statistics.by_query import named_values
-from pyrite.analysis.statistics.comparison import adjust
-from pyrite.analysis.statistics.crossed import Floats, crossed_difference, deviation
-from pyrite.analysis.statistics.places import Places
+from pyrite.analysis.statistics.comparison import LEAST_SEEDS, MethodRuns, adjust, compare
+from pyrite.analysis.statistics.crossed import Floats, deviation, mean
+from pyrite.analysis.statistics.paired import MeasuredRun, complete_runs, differences
+from pyrite.analysis.statistics.places import Place, Places
 from pyrite.ranking.errors import BadInput, refuse
-from pyrite.ranking.evaluation.significance import paired_t_test
 
 OR = " | "
 NO_PAIR = "no finished run of the same seed"
+OTHER_QUERIES = "values of different queries"
+TESTED = ("low_both", "high_both", "p_both", "equal_p", "p")
+"""Columns that are empty with fewer than LEAST_SEEDS pairs."""
 _number, _text = pl.Float64, pl.String
 SCHEMA: dict[str, Any] = {
-    **dict.fromkeys(("candidates", "measure", "method", "against"), _text),
-    "seeds": pl.Int64,
+    **dict.fromkeys(("candidates", "measure", "ranker", "method", "against_ranker", "against"), _text),
+    "pairs": pl.Int64,
     **dict.fromkeys(("mean", "against_mean", "std", "against_std"), _number),
     **dict.fromkeys(
         ("difference", "low_both", "high_both", "p_both", "p_both_holm", "equal_p", "p", "p_holm"), _number
@@ -34,18 +36,36 @@ SCHEMA: dict[str, Any] = {
 """Columns of contrasts.parquet."""
 
 
-@dataclass(frozen=True)
-class NamedMethod:
-    """A method that a contrast names, with its finished runs and their seeds."""
+class NamedMethod(NamedTuple):
+    """A method of one ranker that a contrast names."""
 
+    ranker: str
     name: str
-    runs: Mapping[str, int]
+
+
+Pair = tuple[NamedMethod, NamedMethod]
+
+
+class Named(NamedTuple):
+    """What some words name.
+
+    Args:
+        planned: the rankers that have such runs, finished or not.
+        methods: the method of each ranker that has finished ones.
+    """
+
+    planned: set[str]
+    methods: Mapping[str, NamedMethod]
 
 
 def planned_contrasts(
     places: Places, requested: Sequence[str], equal_within: float | None = None
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Test one method against each of some others, by the leading measure.
+    """Test one method against each of some others, by the leading measure, for each ranker that has both.
+
+    Agents and seeds are a sample as in `pyrite.analysis.statistics.summary.summarise`; runs of other settings of one
+    seed count as one, by their mean. The queries of all collections count together. Only what is complete on both sides
+    is compared.
 
     Args:
         requested: the label of one method each, or words of its overrides; the first is compared with the others. Of
@@ -54,55 +74,173 @@ def planned_contrasts(
         equal_within: the margin of the tests of equivalence; None makes none.
 
     Returns:
-        The columns that docs/reference/results.md documents, one row per origin and opponent, which are one family of
-        Holm's method; and a line for each contrast that can't be made.
+        The columns that docs/reference/results.md documents, one row per origin, opponent and ranker, which are one
+        family of Holm's method; and a line for each contrast that can't be made, or lacks runs.
     """
     chosen, lines = _chosen(places.trials, requested)
     if not chosen:
         return pl.DataFrame(schema=SCHEMA), lines
-    runs = list(dict.fromkeys(chain.from_iterable(method.runs for method in chosen)))
-    names, values_of = named_values(places.queries, runs, places.first[1])
-    order, rows = np.argsort(np.array(names)), list[dict[str, Any]]()
-    collections = dict(with_methods(places.trials).select("run", "collection").iter_rows())
-    for origin, measure in places.leading:
-        by_run = {run: values[order] for run, values in values_of.get(origin, {}).items() if run in collections}
-        first, *others = (_by_seed(method.runs, collections, by_run) for method in chosen)
-        for values, other in zip(others, chosen[1:], strict=True):
-            sides, fault = _paired(first, values)
-            if fault:
-                lines.append(f"{chosen[0].name} and {other.name} have {fault} over {origin}; they are not compared")
+    pairs, repeated = _pairs(chosen)
+    lines += repeated
+    several = places.results["ranker"].n_unique() > 1
+    rows = list[dict[str, Any]]()
+    for evaluation in places.leading:
+        by_ranker = defaultdict[str, dict[str, Place]](dict)
+        for place in places.at([evaluation]):
+            by_ranker[place.key["ranker"]][place.key["collection"]] = place
+        for pair in pairs:
+            found = _complete(pair, [by_ranker[method.ranker] for method in pair])
+            both = " and ".join(f"{method.name} ({method.ranker})" if several else method.name for method in pair)
+            if found.fault:
+                lines.append(f"{both} have {found.fault} over {evaluation[0]}; they are not compared")
                 continue
-            pair = {"candidates": origin, "measure": measure, "method": chosen[0].name, "against": other.name}
-            rows.append(pair | _contrast(sides[0], sides[1], equal_within))
+            if found.compared < found.planned:
+                counts = f"{found.compared} of {found.planned} runs of {both} are compared"
+                lines.append(f"{counts}; the others have not finished, or lack one of the same seed to compare with")
+            named = zip(("ranker", "method", "against_ranker", "against"), chain(*pair), strict=True)
+            row = {"candidates": evaluation[0], "measure": evaluation[1], **dict(named)}
+            rows.append(row | _contrast(*found.methods, found.by_query, equal_within))
     adjust(rows, ("p_both", "p"))
-    return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None), lines
+    return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None), list(dict.fromkeys(lines))
 
 
-def _chosen(trials: pl.DataFrame, requested: Sequence[str]) -> tuple[list[NamedMethod], list[str]]:
-    """Return the methods that are compared, none without the first, and a line for each that is left out."""
-    done = trials.filter(status="done").join(with_methods(trials).select("run", "method"), on="run")
-    chosen, lines = dict[str, NamedMethod](), list[str]()
+def _chosen(trials: pl.DataFrame, requested: Sequence[str]) -> tuple[dict[str, Named], list[str]]:
+    """Return the methods that are compared, by the words that name them, none without the first, and a line for
+    each that is left out."""
+    methods = with_methods(trials).select("run", "collection", "ranker", "method")
+    runs = trials.drop("collection", "ranker").join(methods, on="run", maintain_order="left")
+    chosen, lines = dict[str, Named](), list[str]()
     for words in requested:
-        method = _named(done, words)
-        if method is None:
-            lines.append(f"no finished run has {words!r} in its overrides; it is left out")
-        elif method.name in (before := {each.name: same for same, each in chosen.items()}):
-            lines.append(f"{before[method.name]!r} and {words!r} are both {method.name}; the second is left out")
+        matching = _matching(runs, words)
+        named = Named(set(matching["ranker"]), _named(matching.filter(status="done")))
+        if named.methods:
+            chosen[words] = named
+            missing = sorted(named.planned - named.methods.keys())
+            lines += [f"no finished run of {ranker} has {words!r} in its overrides" for ranker in missing]
         else:
-            chosen[words] = method
+            lines.append(f"no finished run has {words!r} in its overrides; it is left out")
         if not chosen:  # nothing to compare the others with
             break
-    return [*chosen.values()], lines
+    return chosen, lines
 
 
-def _paired(first: Mapping[int, Floats], other: Mapping[int, Floats]) -> tuple[list[Floats], str]:
-    """Return the values of two methods of the seeds and queries that both have, or why they can't be compared."""
-    seeds = sorted(first.keys() & other.keys())
-    sides = [[side[seed] for seed in seeds] for side in (first, other)]
-    known = {np.isnan(row).tobytes() for row in chain(*sides)}
-    if len(known) > 1:
-        return [], "values of different queries"
-    return [np.array([row[~np.isnan(row)] for row in side]) for side in sides], NO_PAIR * (not seeds)
+def _named(done: pl.DataFrame) -> dict[str, NamedMethod]:
+    """Return the method of each ranker; of several, the one that validated best, on the collections that all have.
+
+    Methods with a run that diverged before its first validation come last.
+    """
+    dev, method = pl.col("dev"), pl.col("method")
+    values = done.with_columns(dev=pl.col("curve_validation").list.max())
+    means = values.group_by("ranker", "method", "collection").agg(dev.mean())
+    shared = method.n_unique().over("ranker", "collection") == method.n_unique().over("ranker")
+    means = means.filter(shared | ~shared.any().over("ranker"))
+    best = means.group_by("ranker", "method").agg(dev.mean().fill_nan(None))
+    best = best.sort("ranker", "dev", "method", descending=[False, True, False], nulls_last=True)
+    best = best.unique("ranker", keep="first", maintain_order=True)
+    return {ranker: NamedMethod(ranker, name) for ranker, name in best.select("ranker", "method").iter_rows()}
+
+
+def _pairs(chosen: Mapping[str, Named]) -> tuple[list[Pair], list[str]]:
+    """Pair the first method with each of the others, ranker by ranker, or of all rankers if no ranker was to have
+    both; a line for each that is named twice."""
+    (words, (planned, first)), *others = chosen.items()
+    by_words = {(method.ranker, method): words for method in first.values()}
+    pairs, lines = list[Pair](), list[str]()
+    for words, other in others:
+        across = planned.isdisjoint(other.planned)
+        for one, two in product(first.values(), other.methods.values()):
+            if not across and one.ranker != two.ranker:
+                continue
+            before = by_words.setdefault((one.ranker, two), words)
+            if before == words:
+                pairs.append((one, two))
+            else:
+                lines.append(f"{before!r} and {words!r} are both {two.name}; the second is left out")
+    return pairs, lines
+
+
+@dataclass(frozen=True)
+class ComparedRuns:
+    """The runs of two methods that are complete on both sides.
+
+    Args:
+        methods: both, with one run per agent and seed.
+        by_query: the values of each of these runs, of the queries of one collection after another.
+        planned: the number of the methods' runs, finished or not.
+        compared: the number of runs that are compared.
+        fault: the reason why nothing can be compared; empty if there is none.
+    """
+
+    methods: tuple[MethodRuns, MethodRuns]
+    by_query: Mapping[str, Floats]
+    planned: int
+    compared: int
+    fault: str
+
+
+def _complete(pair: Pair, of_rankers: Sequence[Mapping[str, Place]]) -> ComparedRuns:
+    """Return the runs of two methods that can be compared: of agents and seeds that have runs on all collections.
+
+    Args:
+        of_rankers: the places of each method's ranker, by collection.
+    """
+    planned, fault = 0, ""
+    values: Mapping[str, Floats] = {}
+    units = list[tuple[Units, Units]]()
+    for method, places in zip(pair, of_rankers, strict=True):
+        planned += sum(len(place.results.filter(method=method.name)) for place in places.values())
+    for collection in sorted(of_rankers[0].keys() & of_rankers[1].keys()):
+        first, other = (places[collection] for places in of_rankers)
+        if pair[0].name in first.finished and pair[1].name in other.finished:
+            values = first.by_query
+            one, two = (
+                [run for run in place.finished[method.name].runs if run.name in values]
+                for place, method in zip((first, other), pair, strict=True)
+            )
+            one, two = complete_runs(one, two)
+            units.append((_units(one), _units(two)))
+            fault = OTHER_QUERIES if len({np.isnan(values[run.name]).tobytes() for run in (*one, *two)}) > 1 else fault
+    by_query, methods, compared = dict[str, Floats](), list[MethodRuns](), 0
+    for side, method in enumerate(pair):
+        of_collections = [both[side] for both in units]
+        runs = list[MeasuredRun]()
+        for agent, seed in sorted(set.intersection(*map(set, of_collections))) if units else []:
+            same = [of[agent, seed] for of in of_collections]
+            name = f"{side} {agent} {seed}"
+            by_query[name] = np.concatenate([np.mean([values[run.name] for run in each], axis=0) for each in same])
+            runs.append(MeasuredRun(float(np.nanmean(by_query[name])), seed, agent, name=name))
+            compared += sum(map(len, same))
+        methods.append(MethodRuns({"ranker": method.ranker, "method": method.name}, runs))
+    return ComparedRuns((methods[0], methods[1]), by_query, planned, compared, fault if compared else NO_PAIR)
+
+
+Units = Mapping[tuple[str, int], Sequence[MeasuredRun]]
+
+
+def _units(runs: Sequence[MeasuredRun]) -> Units:
+    """Return the runs of each agent and seed."""
+    units = defaultdict[tuple[str, int], list[MeasuredRun]](list)
+    for run in runs:
+        units[run.agent, run.seed].append(run)
+    return units
+
+
+def _contrast(
+    first: MethodRuns, second: MethodRuns, by_query: Mapping[str, Floats], equal_within: float | None
+) -> dict[str, Any]:
+    """Compare two methods whose runs are complete."""
+    tests = compare([first, second], {first.method: second}, by_query, equal_within)[first.method]
+    tests["p"] = tests["paired_p"]
+    able = tests["pairs"] >= LEAST_SEEDS
+    return {
+        "pairs": tests["pairs"],
+        "mean": first.mean,
+        "against_mean": second.mean,
+        "std": deviation(first.values),
+        "against_std": deviation(second.values),
+        "difference": mean(differences(first.runs, second.runs)),
+        **{name: tests[name] if able else float("nan") for name in TESTED},
+    }
 
 
 def check_contrasts(trials: pl.DataFrame, requested: Sequence[str], complete: bool = True) -> None:
@@ -136,59 +274,3 @@ def _matching(trials: pl.DataFrame, requested: str) -> pl.DataFrame:
     of_label = trials.filter(labelled.list.any())
     named = pl.any_horizontal(pl.col("overrides").str.contains(words, literal=True) for words in requested.split(OR))
     return of_label if len(of_label) else trials.filter(named)
-
-
-def _named(done: pl.DataFrame, requested: str) -> NamedMethod | None:
-    """Return the named method; of several, the one that validated best; None if there is none.
-
-    Methods with a run that diverged before its first validation come last.
-    """
-    matching = _matching(done, requested).with_columns(dev=pl.col("curve_validation").list.max())
-    means = matching.group_by("method").agg(pl.col("dev").mean().fill_nan(None))
-    best = means.sort("dev", "method", descending=[True, False], nulls_last=True)
-    if best.is_empty():
-        return None
-    runs = matching.filter(pl.col("method") == best[0, "method"]).sort("seed")
-    return NamedMethod(best[0, "method"], dict(runs.select("run", "seed").iter_rows()))
-
-
-def _by_seed(
-    runs: Mapping[str, int], collections: Mapping[str, str], by_run: Mapping[str, Floats]
-) -> dict[int, Floats]:
-    """Return the values of a method's runs by their seed: of each query of each collection, NaN if missing.
-
-    Runs of one seed on one collection (other agents or settings) are no further queries: their mean counts.
-    """
-    values = defaultdict[tuple[int, str], list[Floats]](list)
-    for run in filter(runs.__contains__, by_run):
-        values[runs[run], collections[run]].append(by_run[run])
-    absent = [np.full(len(row), np.nan) for row in [*by_run.values()][:1]]
-    every = dict.fromkeys(collections.values())
-    return {
-        seed: np.concatenate([_known_mean(values.get((seed, name), absent)) for name in every])
-        for seed in dict.fromkeys(seed for seed, _ in values)
-    }
-
-
-def _known_mean(values: Sequence[Floats]) -> Floats:
-    """Return the mean of several runs per query, without those that lack it; NaN if all do."""
-    count = (~np.isnan(np.array(values))).sum(axis=0)
-    return np.divide(np.nansum(values, axis=0), count, out=np.full(len(count), np.nan), where=count > 0)
-
-
-def _contrast(first: Floats, second: Floats, equal_within: float | None) -> dict[str, Any]:
-    """Compare the values of two methods, float64 [seeds, queries]."""
-    means, test = (first.mean(axis=1), second.mean(axis=1)), crossed_difference(first - second)
-    return {
-        "seeds": len(first),
-        "mean": float(means[0].mean()),
-        "against_mean": float(means[1].mean()),
-        "std": deviation(means[0]),
-        "against_std": deviation(means[1]),
-        "difference": float((first - second).mean()),
-        "low_both": test.low,
-        "high_both": test.high,
-        "p_both": test.p,
-        "equal_p": None if equal_within is None else test.p_equal(equal_within),
-        "p": paired_t_test(*means),
-    }

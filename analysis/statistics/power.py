@@ -11,7 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from pyrite.analysis.statistics.crossed import CrossedDifference
+from pyrite.analysis.statistics.comparison import unit_of
+from pyrite.analysis.statistics.crossed import EQUAL, CrossedDifference
 from pyrite.analysis.statistics.paired import LEAST_PAIRS, differences, values_by_seed
 from pyrite.analysis.statistics.places import Place, Places
 from pyrite.analysis.statistics.sequential import ALPHA, SequentialRule, best_baseline
@@ -27,6 +28,7 @@ STUDIES, LONGEST = 200, 200
 SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("collection", "ranker", "candidates", "measure", "method", "against"), pl.String),
     "pairs": pl.Int64,
+    "unit": pl.String,
     "spread": pl.Float64,
     "difference": pl.Float64,
     **dict.fromkeys(("seeds", "seeds_of_many", "seeds_sequential"), pl.Int64),
@@ -37,7 +39,8 @@ SCHEMA: dict[str, Any] = {
 def power(places: Places, rule: SequentialRule | None = None) -> pl.DataFrame:
     """Return the seeds that it takes to see differences, from the spread of the runs' paired differences.
 
-    The columns are those that docs/reference/results.md documents. `seeds_of_many` is for the first of Holm's steps,
+    The columns are those that docs/reference/results.md documents. Methods with several agents are left out.
+    `seeds_of_many` is for the first of Holm's steps,
     `seeds_sequential` of studies resampled from these runs.
     """
     rule = rule or SequentialRule()
@@ -50,11 +53,17 @@ def _of_place(place: Place, rule: SequentialRule) -> Iterator[dict[str, Any]]:
     pairs = max(len(values) * (len(values) - 1) // 2, 1)
     for method in sorted(values):
         other = best_baseline(values, place.able, method)
-        leads = differences(methods[method].runs, methods[other].runs) if other else np.zeros(0)
-        if len(leads) < 3 or np.ptp(leads) < 1e-12:
+        if other is None:
+            continue
+        one, two = methods[method], methods[other]
+        leads = differences(one.runs, two.runs)
+        unit = unit_of(one, two, len(leads))
+        # More seeds do not make agents alike.
+        if unit == "agents" or len(leads) < LEAST_PAIRS or np.ptp(leads) < EQUAL:
             continue
         spread = float(leads.std(ddof=1))
-        known = {**place.key, "method": method, "against": other, "pairs": len(leads), "spread": spread}
+        counted = {"pairs": len(leads), "unit": unit, "spread": spread}
+        known = {**place.key, "method": method, "against": other, **counted}
         for size in SIZES:
             yield known | {
                 "difference": size,

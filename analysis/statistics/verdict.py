@@ -16,7 +16,7 @@ import polars as pl
 
 from pyrite.analysis.methods import UNTRAINED
 from pyrite.analysis.statistics.before_training import untrained_twin
-from pyrite.analysis.statistics.comparison import LEAST_SEEDS, LEVEL, MethodRuns, known_queries
+from pyrite.analysis.statistics.comparison import LEAST_SEEDS, LEVEL, MethodRuns, known_queries, unit_of
 from pyrite.analysis.statistics.crossed import Floats, crossed_difference
 from pyrite.analysis.statistics.method_comparison import MethodComparison, MethodTest, tested
 from pyrite.analysis.statistics.paired import differences, mean_difference
@@ -162,6 +162,9 @@ def conclude(
     by_key = {tuple(place.key.values()): place for place in places.at(places.leading)}
     key = ["collection", "ranker", "candidates", "measure"]
     rows = summary.filter(measure=places.first[1]).filter(pl.col("ranker") != "bm25", pl.col("runs") > 0)
+    if "baseline" in rows.columns:  # that of another ranker is none of the methods that a verdict chooses from
+        is_own = pl.col("baseline_ranker") == pl.col("ranker")
+        rows = rows.with_columns(baseline=pl.when(is_own).then("baseline"))
     verdicts: list[Verdict] = []
     origins: list[OriginDependence] = []
     for of_ranker in rows.partition_by("collection", "ranker", maintain_order=True):
@@ -241,10 +244,7 @@ def _paired_least(comparison: MethodComparison) -> tuple[int, str]:
     """Return the least number of runs that two methods share, and its unit."""
     first, second = min(combinations(comparison.methods, 2), key=lambda pair: comparison.pair(*pair).pairs)
     pairs = comparison.pair(first, second).pairs
-    one, two = comparison.methods[first], comparison.methods[second]
-    if max(len(one.agents), len(two.agents)) > 1:
-        return pairs, "agents"
-    return pairs, "runs" if pairs > len(one.seeds | two.seeds) else "seeds"
+    return pairs, unit_of(comparison.methods[first], comparison.methods[second], pairs)
 
 
 COSTS = ("documents_read", "seconds")

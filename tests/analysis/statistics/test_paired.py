@@ -7,7 +7,7 @@ from scipy import stats
 
 from pyrite.analysis.statistics.comparison import TESTS, MethodRuns, best_baselines, compare, named_baseline
 from pyrite.analysis.statistics.crossed import UNTESTED, crossed_difference
-from pyrite.analysis.statistics.paired import MeasuredRun, agent_cells, differences, mean_difference
+from pyrite.analysis.statistics.paired import MeasuredRun, agent_cells, complete_runs, differences, mean_difference
 from pyrite.ranking.errors import BadInput
 
 
@@ -54,6 +54,20 @@ def test_nothing_is_tested_with_two_pairs_or_without_spread():
         assert np.isnan([difference.low, difference.high, difference.p]).all()
         assert (difference.mean, difference.pairs) == (pytest.approx(np.mean(untested)), len(untested))
     assert mean_difference([0.0, 0.0, 1e-17]) == (0, 0, 0, 1, 3)
+
+
+def test_runs_are_complete_if_all_agents_of_both_methods_have_their_seed():
+    random = of_agent("-", 0.3, 0.4, 0.5, 0.6)
+    agents = [*of_agent("0", 0.5, 0.7, 0.6), *of_agent("1", 0.2, 0.4)]
+    assert complete_runs(agents, random) == ([*of_agent("0", 0.5, 0.7), *of_agent("1", 0.2, 0.4)], random[:2])
+    assert complete_runs(random, agents[3:]) == (random[:2], agents[3:])
+    apart = [MeasuredRun(0.5, 0, "0"), MeasuredRun(0.6, 1, "1"), MeasuredRun(0.7, 9, "2")]  # a seed for each agent
+    assert complete_runs(apart, random) == (apart[:2], random[:2])
+    named = [*of_agent("1", 0.1, 0.2), *of_agent("7", 0.3, 0.4)]
+    assert complete_runs(agents, named) == (agents[3:], named[:2])
+    rates = [MeasuredRun(0.5, 0, settings={"rate": rate}) for rate in "12"]
+    assert complete_runs(rates, rates[:1]) == (rates[:1], rates[:1])
+    assert complete_runs([], random) == ([], [])
 
 
 def test_a_crossed_difference_by_hand():

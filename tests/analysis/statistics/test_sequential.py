@@ -169,8 +169,22 @@ def test_power_counts_each_setting_of_a_seed(pilot):
         ) for rate in range(10)
     ])  # fmt: skip
     found = Comparison(drawn).power()
-    assert set(found["pairs"]) == {100}
+    assert found.select("pairs", "unit").unique().rows() == [(100, "runs")]
+    assert set(Comparison(pilot).power()["unit"]) == {"seeds"}
     assert found.equals(Comparison(drawn.reverse()).power())
+
+
+def test_power_leaves_methods_with_several_agents_out(pilot):
+    """Agents are their units, which more seeds do not make alike."""
+    agents = pl.concat([
+        pilot.filter(function="bm25").with_columns(
+            run=pl.lit(f"agent {agent} ") + pl.col("run"), policy=pl.lit("learned"),
+            swept=pl.lit([{"key": "policy.agent", "value": f"{agent}"}]),
+            **{"bm25:AP@10": pl.col("bm25:AP@10") + 0.01 * agent},
+        ) for agent in range(4)
+    ])  # fmt: skip
+    found = Comparison(pl.concat([pilot, agents])).power()
+    assert set(found["method"]) == {"bm25 · uniform", "random · uniform"}
 
 
 def test_decisions_are_tabled(pilot):

@@ -504,7 +504,11 @@ def test_contrasts_that_can_not_be_made_are_named():
     unpaired = unpaired.filter((pl.col("function") != "dense") | (pl.col("seed") < 2))
     tested, lines = Comparison(unpaired, queries).contrasts([random, dense, bm25])
     both = "random · uniform and dense · uniform have no finished run of the same seed over bm25"
-    assert lines == [f"{both}; they are not compared"]
+    assert lines == [
+        f"{both}; they are not compared",
+        "8 of 10 runs of random · uniform and bm25 · uniform are compared; the others have not finished, or lack one "
+        "of the same seed to compare with",
+    ]
     assert tested["against"].to_list() == ["bm25 · uniform"]
     of_random = pl.col("run").is_in(trials.filter(function="random")["run"].to_list()) & (pl.col("query") == "q1")
     other = pl.when(of_random).then(pl.lit("other")).otherwise("query").alias("query")
@@ -531,6 +535,116 @@ def test_runs_of_one_seed_are_no_further_queries_in_contrasts():
         ["function=a", "function=b"]
     )
     assert both[0, "high_both"] < once[0, "high_both"]  # queries of another collection are others, of any name
+
+
+def studies_of(*given: tuple[pl.DataFrame, pl.DataFrame]) -> Comparison:
+    trials, queries = zip(*given, strict=True)
+    return Comparison(pl.concat(trials), pl.concat(queries))
+
+
+def with_agents(agents: int, luck: float, seed: int) -> Comparison:
+    """A learned policy as good as another on average, whose agents are luckier or less lucky than others."""
+    rng, given = np.random.default_rng(seed), [study({"b": 0.0}, seeds=4)]
+    for agent, shift in enumerate(rng.normal(0, luck, agents)):
+        trials, queries = study({"a": shift}, seeds=4)
+        swept = pl.lit([{"key": "policy.agent", "value": str(agent)}], SWEPT)
+        trials = trials.with_columns(pl.col("run") + f"x{agent}", swept=swept, policy=pl.lit("learned"))
+        given.append((trials, queries.with_columns(pl.col("run") + f"x{agent}")))
+    return studies_of(*given)
+
+
+@pytest.mark.parametrize("agents", [2, 4])
+def test_contrasts_take_agents_as_a_sample_as_the_summary_does(agents):
+    comparison = with_agents(agents, 0.02, seed=agents)
+    tested, lines = comparison.contrasts(["function=a", "function=b"], 0.01)
+    assert not lines
+    found = tested.row(0, named=True)
+    summary = comparison.summary("function=b", 0.01).filter(function="a").row(0, named=True)
+    assert found["pairs"] == summary["pairs"] == agents
+    columns = ("difference", "low_both", "high_both", "p_both", "equal_p")
+    for name, of_summary in (*zip(columns, columns, strict=True), ("p", "paired_p")):
+        expected = summary[of_summary]
+        assert found[name] == (None if expected is None else pytest.approx(expected, rel=1e-6))
+    assert (found["p_both"] is None) == (agents == 2)
+    if agents == 4:
+        assert found["p_both"] > 0.05  # .0001 without the agents
+
+
+def test_contrasts_are_not_tested_with_two_seeds():
+    comparison = Comparison(*study({"a": 0.0, "b": 0.02}, seeds=2))
+    (found,) = comparison.contrasts(["function=b", "function=a"], 0.01)[0].to_dicts()
+    assert (found["pairs"], found["difference"]) == (2, pytest.approx(0.02, abs=0.004))
+    tests = ("low_both", "high_both", "p_both", "p_both_holm", "equal_p", "p", "p_holm")
+    assert {found[name] for name in tests} == {None}
+
+
+def failing(trials: pl.DataFrame, queries: pl.DataFrame, *runs: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """A study some of whose runs failed."""
+    failed = pl.col("run").is_in(list(runs))
+    measured = pl.when(failed).then(None).otherwise("bm25:AP@10").alias("bm25:AP@10")
+    return trials.with_columns(measured, status=pl.when(failed).then(pl.lit("failed")).otherwise("status")), (
+        queries.filter(~failed)
+    )
+
+
+def test_a_failed_run_of_one_ranker_does_not_move_a_contrast():
+    trials, queries = study({"a": 0.01, "b": 0.0}, rankers={"static": 0.0, "mp": 0.3}, seeds=5)
+    whole, lines = Comparison(trials, queries).contrasts(["function=a", "function=b"])
+    assert not lines
+    assert whole.select("ranker", "method", "against_ranker", "pairs").rows() == [
+        ("mp", "a · uniform", "mp", 5), ("static", "a · uniform", "static", 5)
+    ]  # fmt: skip
+    found, lines = Comparison(*failing(trials, queries, "mpa2")).contrasts(["function=a", "function=b"])
+    assert found["pairs"].to_list() == [4, 5]
+    assert found["difference"].to_list() == pytest.approx([0.01, 0.01], abs=0.004)
+    both = "a · uniform (mp) and b · uniform (mp)"
+    assert lines == [
+        f"8 of 10 runs of {both} are compared; the others have not finished, or lack one of the same seed to "
+        "compare with"
+    ]
+    shown = " ".join(printed(contrasts(found)))
+    assert all(f"({ranker}) against others" in shown for ranker in ("mp", "static"))
+    none = failing(trials, queries, *(f"mpa{seed}" for seed in range(5)))
+    found, lines = Comparison(*none).contrasts(["function=a", "function=b"])
+    assert found["ranker"].to_list() == ["static"]
+    assert lines == ["no finished run of mp has 'function=a' in its overrides"]
+    nowhere_both = failing(*none, *(f"staticb{seed}" for seed in range(5)))
+    assert Comparison(*nowhere_both).contrasts(["function=a", "function=b"])[0].is_empty()
+
+
+def test_rankers_are_compared_with_each_other_if_the_methods_share_none():
+    comparison = Comparison(*study({"a": 0.0}, rankers={"static": 0.0, "mp": 0.3}, seeds=4))
+    named = comparison.trials.with_columns(overrides=pl.format("ranker={} {}", "ranker", "overrides"))
+    found, lines = Comparison(named, comparison.queries).contrasts(["ranker=mp", "ranker=static"])
+    assert not lines
+    assert found.select("ranker", "method", "against_ranker", "against").row(0) == ("mp", "a · uniform", "static",
+                                                                                    "a · uniform")  # fmt: skip
+    assert found[0, "difference"] == pytest.approx(0.3, abs=0.004)
+    assert "a · uniform (static)" in " ".join(printed(contrasts(found)))
+
+
+def test_a_failed_run_on_one_collection_does_not_move_a_contrast():
+    """Its seed is left out on the other collection too; queries of both count together."""
+    trials, queries = study({"a": 0.01, "b": 0.0}, seeds=5)
+    both = with_another_collection(trials, queries)
+    harder = pl.col("AP@10") - pl.when(pl.col("run").str.starts_with("other")).then(0.3).otherwise(0.0)
+    trials, queries = failing(both[0], both[1].with_columns(harder), "otherstatica1")
+    found, lines = Comparison(trials, queries).contrasts(["function=a", "function=b"])
+    assert found["pairs"].to_list() == [4]
+    assert found[0, "difference"] == pytest.approx(0.01, abs=0.004)
+    assert lines[0].startswith("16 of 20 runs of a · uniform and b · uniform are compared")
+
+
+def test_the_best_of_a_kind_is_chosen_on_the_collections_that_all_have():
+    """c validates worse than b on either collection, but only on the easier one did its runs finish."""
+    trials, queries = study({"a": 0.0, "b": 0.01, "c": 0.02}, seeds=3)
+    trials, queries = with_another_collection(trials, queries)
+    dev = pl.col("function").replace_strict({"a": 0.5, "b": 0.6, "c": 0.5})
+    hard = pl.when(collection="d").then(-0.3).otherwise(0.0)
+    trials = trials.with_columns(curve_validation=pl.concat_list(dev + hard))
+    failed = [f"otherstaticc{seed}" for seed in range(3)]
+    found, _ = Comparison(*failing(trials, queries, *failed)).contrasts(["function=a", "function=b | function=c"])
+    assert found["against"].to_list() == ["b · uniform"]
 
 
 def test_an_opponent_that_is_named_twice_is_tested_once():
