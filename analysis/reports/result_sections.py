@@ -15,7 +15,7 @@ from pyrite.analysis.reports.labels import by_family, title_of, value
 from pyrite.analysis.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table, applying
 from pyrite.analysis.reports.run_figures import curves, hyperparameters
 from pyrite.analysis.statistics.oscillation import dev_losses
-from pyrite.analysis.statistics.summary import MEASURED, NO_BASELINE, budget_of, marks
+from pyrite.analysis.statistics.summary import MEASURED, budget_of, marks
 from pyrite.analysis.study_comparison import Comparison
 
 Row = dict[str, Any]
@@ -43,7 +43,7 @@ def results(summary: pl.DataFrame) -> list[Section]:
 def side_by_side(summary: pl.DataFrame, measure: str) -> Table:
     """A measure with origins of candidates side by side, a section per ranker, BM25 alone last."""
     rows = summary.filter(measure=measure).sort("collection", pl.col("ranker") == "bm25", maintain_order=True)
-    named = rows.get_column("baseline", default=NO_BASELINE).drop_nulls().unique(maintain_order=True).to_list()
+    named = _named_baselines(rows)
     rows = rows.with_columns(marks=marks("baseline_")) if named else rows
     origins = rows["candidates"].unique(maintain_order=True).to_list()
     mixed = rows.drop_nulls("interpolated_mean")["candidates"].to_list()[:1]
@@ -61,6 +61,15 @@ def side_by_side(summary: pl.DataFrame, measure: str) -> Table:
     tested = rows.select(pl.col("paired_p", "t_p", "ks_p").count()).sum_horizontal().sum()
     note = words.READING.format(opponent) if tested else ""
     return Table(head, lines, caption=words.BY_ORIGIN.format(measure), note=note)
+
+
+def _named_baselines(rows: pl.DataFrame) -> list[str]:
+    """Return the baselines that the user named, with their ranker if methods of other rankers are compared with it."""
+    if "baseline" not in rows.columns:
+        return []
+    of_others = (pl.col("ranker") != pl.col("baseline_ranker")).any()
+    label = pl.when(of_others).then(pl.format("{} ({})", "baseline", "baseline_ranker")).otherwise("baseline")
+    return rows.drop_nulls("baseline").select(label.alias("label")).to_series().unique(maintain_order=True).to_list()
 
 
 def _cells(

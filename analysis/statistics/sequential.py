@@ -236,13 +236,14 @@ def decisions(places: Places, rule: SequentialRule, baseline: str | None = None)
     `SequentialComparison`, and `low_both`, `high_both` and `p_both` for other seeds and queries, which are empty
     if values per query are not known.
     """
-    named = set[str]()
+    against, rankers = "", set[str]()
     if baseline:
         with suppress(BadInput):  # the user may have left it out of the study
-            named.add(places.named(baseline)[0])
+            against, rankers = places.named(baseline)
     rows: list[dict[str, Any]] = []
     for place in places.at():
         methods = place.methods
+        named = {against} if place.key["ranker"] in rankers else set[str]()
         values = {method: dict[int, float]() for method in methods} | values_by_seed(place.results)
         for method, other, pair in _compare(values, place.able, named, rule, intervals=True):
             both = compare_both(methods[method], methods[other], place.by_query)

@@ -56,7 +56,11 @@ SPENT = {"run": TEXT, **dict.fromkeys((*COSTS, *BUDGET), NUMBER), "cut": TEXT}
 """What is read of the trials; a study may lack some of it."""
 TESTED = {**dict.fromkeys(TESTS, NUMBER), "pairs": WHOLE, LEAST: WHOLE}
 """The columns of a comparison with an opponent."""
-AGAINST_BASELINE = {"baseline": TEXT, **{f"baseline_{name}": kind for name, kind in TESTED.items()}}
+AGAINST_BASELINE = {
+    "baseline": TEXT,
+    "baseline_ranker": TEXT,
+    **{f"baseline_{name}": kind for name, kind in TESTED.items()},
+}
 """The columns of the comparison with the baseline that the user names."""
 NO_BASELINE = pl.Series("baseline", [], dtype=pl.String)
 OPPONENT = {"": "against", "baseline_": "baseline"}
@@ -156,6 +160,7 @@ def _against(
         other = against[method]
         least = min(len(place.methods[method].runs), len(other.runs))
         compared[method] = {OPPONENT[prefix]: other.method, f"{prefix}{LEAST}": least}
+        compared[method] |= {"baseline_ranker": other.identity["ranker"]} if prefix else {}
         compared[method] |= {prefix + test: p for test, p in tests.items()}
     return compared
 

@@ -14,6 +14,7 @@ from pyrite.analysis.reports.result_sections import side_by_side
 from pyrite.analysis.reports.study_words import READING
 from pyrite.analysis.statistics import across_places as across
 from pyrite.analysis.statistics import seed_variation as spread
+from pyrite.analysis.statistics.sequential import SequentialRule
 from pyrite.analysis.study_comparison import Comparison
 from tests.cluster.trial_rows import trials_of
 
@@ -186,14 +187,24 @@ def test_one_run_a_method_has_no_tests_and_two_have_a_spread(made_up_study):
 
 
 def test_the_methods_of_all_rankers_are_compared_with_a_baseline_of_one(made_up_study):
-    trials, _ = made_up_study(rankers=("feed_forward", "match_pyramid"))
-    summary = Comparison(trials).summary(f"{BASE} ranker=feed_forward")
+    """A method of this name of another ranker is another one: its verdict and its decisions have no baseline."""
+    trials, queries = made_up_study(rankers=("feed_forward", "match_pyramid"))
+    comparison, named = Comparison(trials, queries), f"{BASE} ranker=feed_forward"
+    summary = comparison.summary(named)
     compared = summary.filter(pl.col("baseline").is_not_null())
     assert set(compared["ranker"]) == {"feed_forward", "match_pyramid"}
+    assert set(compared["baseline_ranker"]) == {"feed_forward"}
     assert "bm25 · uniform" not in set(compared.filter(ranker="feed_forward")["method"])
     other = row(compared.filter(ranker="match_pyramid"), "bm25 · uniform")
     own = row(summary.filter(ranker="feed_forward"), "bm25 · uniform")
     assert other["baseline_difference"] == pytest.approx(other["mean"] - own["mean"])
+    assert "bm25 · uniform (feed_forward)" in side_by_side(summary, "AP@100").note
+    verdicts = {verdict.place["ranker"]: verdict.baseline for verdict in comparison.verdict(summary).verdicts}
+    assert verdicts == {"feed_forward": "bm25 · uniform", "match_pyramid": None}
+    decided = comparison.decisions(SequentialRule(), named)
+    for ranker, baseline in (("feed_forward", BASE), ("match_pyramid", None)):
+        expected = comparison.decisions(SequentialRule(), baseline)
+        assert decided.filter(ranker=ranker).equals(expected.filter(ranker=ranker))
 
 
 def test_the_table_fits_a_terminal_shows_all_and_explains_its_marks(made_up_study, usual):
