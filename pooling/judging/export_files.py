@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from pyrite.ranking import trec_files
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.whole_file import replace_file
 
 PACKED: Mapping[str, Callable[[bytes], bytes]] = {
@@ -67,9 +67,12 @@ def ending_of(path: Path) -> tuple[str, str]:
     """
     packed = path.suffix.lower() if path.suffix.lower() in PACKED else ""
     form = Path(path.stem if packed else path.name).suffix.lower()
-    if form not in {*FORMS, TABLE} and not _TREC.fullmatch(form):
-        remedy = f"name it .txt (TREC), {', '.join(FORMS)}, or {TABLE} for a table with assessors; each may end in .gz"
-        raise BadInput(f"judgements are not written as {form}", path, remedy)
+    refuse(
+        form not in {*FORMS, TABLE} and not _TREC.fullmatch(form),
+        f"judgements are not written as {form}",
+        path,
+        f"name it .txt (TREC), {', '.join(FORMS)}, or {TABLE} for a table with assessors; each may end in .gz",
+    )
     return form, packed
 
 

@@ -23,7 +23,7 @@ from pyrite.pooling.judging.state import Judgement, JudgingState
 from pyrite.pooling.judging.store import FILE, Event, Kind, Store
 from pyrite.pooling.pool import Pool
 from pyrite.pooling.simulation import Method
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import BLANK
 
 PAGE = 50
@@ -59,9 +59,11 @@ class Session:
         holds: Callable[[str], bool] | None = None,
         copies: pl.DataFrame = NO_COPIES,
     ) -> None:
-        if not options.grades[0] < pool.relevant_from <= options.grades[-1]:
-            what = f"grades are {list(options.grades)} and relevant_from is {pool.relevant_from}"
-            raise BadInput(what, remedy="some grades must be relevant and some not")
+        refuse(
+            not options.grades[0] < pool.relevant_from <= options.grades[-1],
+            f"grades are {list(options.grades)} and relevant_from is {pool.relevant_from}",
+            remedy="some grades must be relevant and some not",
+        )
         self.options, self._store, self._holds = options, store, holds
         self.assessors = None if options.assessors is None else list(map(assessor_name, options.assessors))
         self.known = store.known()
@@ -76,8 +78,7 @@ class Session:
         self.gold: list[dict[int, int]] = [{} for _ in names]
         if gold is not None:
             self.gold = _by_place(with_firsts(gold, copies), names)
-            if not any(self.gold):
-                raise BadInput("no gold document is in the pool", "gold", "name documents of the runs")
+            refuse(not any(self.gold), "no gold document is in the pool", "gold", "name documents of the runs")
             for known, tried in zip(self.known_grades, self.gold, strict=True):
                 known |= tried  # the method has learned their grades
         self.known_relevant = [
@@ -426,14 +427,16 @@ class Session:
         owners = self.options.owners
         if owners is None:
             return {}
-        if self.by_method:
-            raise BadInput("topics can't be owned where the method chooses them", "owners", "leave owners= out")
+        refuse(self.by_method, "topics can't be owned where the method chooses them", "owners", "leave owners= out")
         named = {} if owners == "first" else {topic: assessor_name(owner) for topic, owner in owners.items()}
         for topic, owner in named.items():
-            if topic not in self.topics:
-                raise BadInput(f"there is no topic {topic!r} in the pool", "owners", "name topics of the runs")
-            if not self.is_listed(owner):
-                raise BadInput(f"{owner} owns topic {topic} and is not among the assessors", "owners")
+            refuse(
+                topic not in self.topics,
+                f"there is no topic {topic!r} in the pool",
+                "owners",
+                "name topics of the runs",
+            )
+            refuse(not self.is_listed(owner), f"{owner} owns topic {topic} and is not among the assessors", "owners")
         return {self.topics[topic]: owner for topic, owner in named.items()}
 
     def _budgets(self) -> list[int]:
@@ -441,9 +444,8 @@ class Session:
         budget = self.options.budget
         if not isinstance(budget, Mapping):
             return [max(self.sizes, default=0) if budget is None else budget] * len(self.sizes)
-        if self.by_method:
-            what = "topics can't have budgets of their own where the method chooses them"
-            raise BadInput(what, "budget", "give one number, or another method")
+        what = "topics can't have budgets of their own where the method chooses them"
+        refuse(self.by_method, what, "budget", "give one number, or another method")
         if unknown := budget.keys() - self.topics.keys():
             raise BadInput(f"there is no topic {min(unknown)!r} in the pool", "budget", "name topics of the runs")
         return [budget.get(name, size) for name, size in zip(self.topics, self.sizes, strict=True)]
