@@ -34,6 +34,7 @@ from pyrite.cluster.config.signatures import MISSING
 from pyrite.cluster.config.takes import LISTS, takes
 from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.config.unknown import no_group, walk, with_values
+from pyrite.cluster.config.validate import check_parts, check_shape
 from pyrite.cluster.config.word_vectors import word_vectors
 from pyrite.ranking.errors import BadInput
 
@@ -55,8 +56,6 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     Raises:
         BadInput: if an override is malformed, names an option that does not exist or has the wrong type.
     """
-    from pyrite.cluster.config.validate import check_parts, check_shape
-
     texts = _with_signs(named_parts(list(map(quoted_path, overrides)), config), config)
     given = {parsed(text).key_or_group: parsed(text) for text in texts}
     required = [group for group, name in chosen_by_default(config).items() if name == MISSING and group not in given]

@@ -13,10 +13,15 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from pyrite.cluster.config.agents import actions_of, checkpoint_of, learner_of
 from pyrite.cluster.config.build import build, build_each, parts_in
 from pyrite.cluster.config.counts import counts_of
+from pyrite.cluster.config.declared import absent
 from pyrite.cluster.config.groups import CHOICES, NAMED_GROUPS, SINGLE_GROUPS, group_options
+from pyrite.cluster.config.refusals import missing, refusal
+from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.config.trainer_option import check_trainer, trains_elsewhere
 from pyrite.cluster.config.trust import check_classes, origin
 from pyrite.ranking.errors import BadInput, no_teacher, refuse
@@ -58,12 +63,6 @@ def _check_level(group: str, node: dict[Any, Any], chosen: str | None) -> None:
 
 def check_shape(config: dict[str, Any], primary: str) -> None:
     """Refuse keys of a composed configuration that are missing, unknown, or of another type than in `schema`."""
-    from pydantic import ValidationError
-
-    from pyrite.cluster.config.declared import absent
-    from pyrite.cluster.config.refusals import missing, refusal
-    from pyrite.cluster.config.schema import SHAPES
-
     try:
         SHAPES[primary].model_validate(config)
     except ValidationError as error:
