@@ -6,12 +6,12 @@ MTEB puts an instruction behind its query, with a blank between them, for every 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 
-from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
+from pyrite.ranking.collections.faults import Faults, refuse_row
 from pyrite.ranking.collections.names import first
 from pyrite.ranking.collections.opened import ENDINGS
 from pyrite.ranking.collections.row_files import read_rows
@@ -39,8 +39,8 @@ def with_instructions(queries: pl.DataFrame, files: Sequence[Path], faults: Faul
 
     Of several instructions of a query the first counts, and the others are counted.
     """
-    rows = itertools.chain.from_iterable(_instructions(file, faults) for file in files)
-    every = pl.DataFrame(list(rows), {"id": pl.String, INSTRUCTION: pl.String}, orient="row")
+    rows = [row for file in files for _, row in faults.read_each(read_rows(file, faults), _instruction, file)]
+    every = pl.DataFrame(rows, {"id": pl.String, INSTRUCTION: pl.String}, orient="row")
     given = every.unique("id", keep="first", maintain_order=True)
     faults.note(SEVERAL, len(every.unique()) - len(given))
     joined = queries.join(given, on="id", how="left", maintain_order="left")
@@ -48,14 +48,6 @@ def with_instructions(queries: pl.DataFrame, files: Sequence[Path], faults: Faul
     faults.note(UNKNOWN, len(given.join(queries, on="id", how="anti")))
     text = pl.concat_str("text", INSTRUCTION, separator=" ", ignore_nulls=True)
     return joined.with_columns(text.alias("text")).drop(INSTRUCTION)
-
-
-def _instructions(file: Path, faults: Faults) -> Iterator[tuple[str, str]]:
-    for number, row in read_rows(file, faults):
-        try:
-            yield _instruction(row)
-        except RowFault as fault:
-            faults.report_row(fault, file, number)
 
 
 def _instruction(row: Mapping[str, object]) -> tuple[str, str]:
