@@ -6,6 +6,7 @@ import copy
 import functools
 import inspect
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -120,6 +121,18 @@ def compose_recorded(overrides: Sequence[str], config: str = "config") -> dict[s
     """Return the configuration of overrides that were read from a folder of results, which may come from anywhere."""
     with from_folder():
         return compose(overrides, config)
+
+
+@functools.cache
+def recorded_or_none(overrides: str) -> dict[str, Any] | None:
+    """Return the configuration of a recorded run, by the line of its overrides; None if this version can't compose it.
+
+    A class of the user's may be missing here, or an option be of another version.
+    """
+    try:
+        return compose_recorded(shlex.split(overrides))
+    except BadInput:
+        return None
 
 
 @functools.lru_cache(maxsize=2000)
