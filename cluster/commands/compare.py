@@ -30,7 +30,7 @@ from pyrite.cluster.output.manifest import read_config_of, refuse_other_files, r
 from pyrite.cluster.output.result_store import BUILT_FROM, ResultStore
 from pyrite.cluster.output.storage import Storage, output_place
 from pyrite.cluster.output.tables import required_scan, required_trials
-from pyrite.cluster.output.terminal import holding
+from pyrite.cluster.output.terminal import applying
 from pyrite.cluster.plan.sweep import UNTRAINED
 from pyrite.cluster.reports.publish import publish
 from pyrite.cluster.reports.study_results import test_limit
@@ -119,7 +119,7 @@ def over_seeds(
         words.OTHERS.format(others): others,
         words.LEFT_OUT.format(len(ignored)): ignored,
     }
-    lines = holding(said)
+    lines = applying(said)
     sections = [Section("", [*differences, items(lines)], [*differences, *lines])]
     if compared and (paired := paired_table(trials, compared)).lines:
         sections.append(Section(words.PAIRED, [paired], [paired]))

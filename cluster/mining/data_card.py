@@ -18,7 +18,7 @@ from pyrite.cluster.mining.writing import ENDINGS
 from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import read_table, write_table
-from pyrite.cluster.output.terminal import counted
+from pyrite.cluster.output.terminal import applying, counted
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import write_qrels
 from pyrite.sampling.guarded_documents import REASONS
@@ -106,7 +106,7 @@ def remarks(
     }
     of_functions = [_remarks_of(row, totals["examples"]) for row in functions.iter_rows(named=True)]
     every: list[Mapping[str, int]] = [few, *of_functions, found]
-    return [line for said in every for line, holds in said.items() if holds]
+    return [line for said in every for line in applying(said)]
 
 
 def _remarks_of(row: Mapping[str, Any], examples: int) -> dict[str, bool]:

@@ -8,7 +8,7 @@ from typing import Any
 from pyrite.cluster.config.agents import checkpoint_of, learner_of
 from pyrite.cluster.config.trainer_option import files_of_trainer, trains_elsewhere
 from pyrite.cluster.output.provenance import code
-from pyrite.cluster.output.terminal import holding
+from pyrite.cluster.output.terminal import applying
 from pyrite.cluster.runs import shared_parts  # noqa: F401  declares the parts
 from pyrite.cluster.runs.agent_file import agent_content, has_agent
 from pyrite.cluster.runs.collections import Collections
@@ -46,4 +46,4 @@ def provenance(config: dict[str, Any], collections: Collections) -> dict[str, st
         "rl": checkpoint_of(config) or "state" in config,
         "torch": trains_elsewhere(config),
     }
-    return keys_of(config, collections) | ranker | theirs | code(*holding(folders))
+    return keys_of(config, collections) | ranker | theirs | code(*applying(folders))
