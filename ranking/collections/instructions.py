@@ -5,7 +5,6 @@ MTEB puts an instruction behind its query, with a blank between them, for every 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,8 +12,7 @@ import polars as pl
 
 from pyrite.ranking.collections.faults import Faults, refuse_row
 from pyrite.ranking.collections.names import first
-from pyrite.ranking.collections.opened import ENDINGS
-from pyrite.ranking.collections.row_files import read_rows
+from pyrite.ranking.collections.row_files import files_named, read_rows
 
 FOLDERS = ("instruction", "instructions")
 INSTRUCTION = "instruction"
@@ -26,12 +24,7 @@ UNKNOWN = "instructions of queries that are not there (left out)"
 
 def instruction_files(folder: Path, subset: str | None) -> list[Path]:
     """Return the files of instructions in a folder: `instruction.jsonl`, or the parts in a folder of this name."""
-    endings = (*map(".jsonl{}".format, ("", *ENDINGS)), ".parquet")
-    usual = (folder / f"{name}{ending}" for name in FOLDERS for ending in endings)
-    of_subset = sorted((folder / f"{subset}-{INSTRUCTION}").glob("*.parquet"))
-    in_folders = itertools.chain.from_iterable(sorted((folder / name).glob("*.parquet")) for name in FOLDERS)
-    parts = [file for file in in_folders if subset is None or file.name.startswith(f"{subset}-")]
-    return list(filter(Path.exists, usual))[:1] or of_subset or parts
+    return files_named(folder, FOLDERS, subset)
 
 
 def with_instructions(queries: pl.DataFrame, files: Sequence[Path], faults: Faults) -> pl.DataFrame:
