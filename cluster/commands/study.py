@@ -261,7 +261,7 @@ class StudyWork(Work):
         if self.missing:
             from pyrite.cluster.rollouts.study_agents import learn_agents
 
-            learn_agents(self.missing, self.plan.storage, options, self.artifacts, console, tracking)
+            learn_agents(self.missing, options, self.artifacts, console, tracking)
             self.artifacts.make(configs_of(self.waiting))
 
     def _sources(self) -> Iterator[list[Task] | Proposals]:

@@ -151,7 +151,7 @@ def finish(
             storage.write(PROMOTED, content.getvalue())
     storage.write("README.md", _card(shards, config, command, about, totals, functions, bool(dropped)).encode())
     if config["format"] == "dataset":
-        _save_dataset(storage, shards, config)
+        _save_dataset(storage, shards)
     return totals, functions
 
 
@@ -211,7 +211,7 @@ def _cell(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def _save_dataset(storage: Storage, shards: Sequence[Shard], config: dict[str, Any]) -> None:
+def _save_dataset(storage: Storage, shards: Sequence[Shard]) -> None:
     """Write the data set that `datasets.load_from_disk` loads, next to the parquet files."""
     try:
         import datasets
