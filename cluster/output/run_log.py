@@ -37,7 +37,7 @@ class RunLog:
 
     def __init__(self, events: EventLog, unit: str = "epoch") -> None:
         self.events, self.unit = events, unit
-        earlier = unfinished(EventLog.read(events.storage))
+        earlier = unfinished_runs(EventLog.read(events.storage))
         self._lost = {run: next(reversed(steps)) for run, steps in earlier.items()}
         self._started: dict[str, float] = {}
         self._reached: dict[str, int] = {}
@@ -86,7 +86,7 @@ class RunLog:
         self.events.emit(event, run=name, unit=self.unit, **facts)
 
 
-def unfinished(events: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, dict[str, float]]]:
+def unfinished_runs(events: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, dict[str, float]]]:
     """Return the numbers by run and step, from a log, of runs that an earlier command did not finish."""
     reached: dict[str, dict[int, dict[str, float]]] = {}
     for event in events:

@@ -64,7 +64,7 @@ def _writing(path: Path) -> Iterator[None]:
         raise unwritable(error, path, "choose another out=") from None
 
 
-def write_table(path: Path, table: pl.DataFrame) -> None:
+def write_table_file(path: Path, table: pl.DataFrame) -> None:
     """Write a table in the form of a file's name, whole."""
     content = FORMS[check_table_file(path)](table)
     with _writing(path), replace_file(path) as temporary:

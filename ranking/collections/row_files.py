@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyrite.ranking.collections.faults import Faults, RowFault
-from pyrite.ranking.collections.json_rows import Point, are, json_rows, rows_of_columns
+from pyrite.ranking.collections.json_rows import JsonPoint, are, json_rows, rows_of_columns
 from pyrite.ranking.collections.names import repeated
 from pyrite.ranking.collections.opened import ENDINGS, compression_of, encoding_of, open_bytes, plain_name
 from pyrite.ranking.collections.pair_dialects import NAME_BESIDE, unnamed
@@ -283,7 +283,7 @@ def _values(column: pa.Array) -> list[Any]:
     values: list[Any] = column.to_pylist()
     if not pa.types.is_floating(column.type):
         return values
-    return [None if value is None else Point(repr(value)) for value in values]
+    return [None if value is None else JsonPoint(repr(value)) for value in values]
 
 
 def csv_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[str] = ()) -> Iterator[Row]:
