@@ -21,6 +21,7 @@ import torch
 from ray import cloudpickle
 
 from pyrite.cluster.config.trainer_option import NAMED, is_command
+from pyrite.cluster.executors.worker import end_with
 from pyrite.cluster.runs.measure import MIB, PeakMemory, append_queries, append_values
 from pyrite.cluster.runs.outcome import Outcome
 from pyrite.cluster.training.trainer_runs import INTERRUPTED, size_of
@@ -28,7 +29,6 @@ from pyrite.ranking.checkpoint import to_bytes
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.threads import use_threads
 from pyrite.ranking.whole_file import replace_file
-from pyrite.torch.beside import end_with
 from pyrite.torch.left_rankers import left_by
 from pyrite.torch.training_data import TrainingData
 
@@ -127,7 +127,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    end_with(os.getppid())
+    end_with(os.getppid(), 0)
     try:
         main()
     except KeyboardInterrupt:  # of Ctrl-C, which reaches the study too
