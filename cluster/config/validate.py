@@ -25,6 +25,7 @@ from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.config.trainer_option import check_trainer, trains_elsewhere
 from pyrite.cluster.config.trust import check_classes, origin
 from pyrite.ranking.errors import BadInput, no_teacher, refuse
+from pyrite.ranking.lazy import torch
 
 if TYPE_CHECKING:
     from pyrite.rl.trained import TrainedAgent
@@ -131,8 +132,6 @@ def check_guards(config: Mapping[str, Any]) -> None:
 
 def check_optimizer(node: dict[str, Any]) -> None:
     """Refuse options of an optimizer that its class, usually one of torch's, refuses when it gets the weights."""
-    import torch
-
     factory = build(node, "optimizer", trust="composed")
     known = inspect.signature(factory.func).parameters
     weights = [torch.nn.Parameter(torch.zeros(2, 2))]
