@@ -1,6 +1,8 @@
-"""Writes a number with its noun."""
+"""Writes a number with its noun, and picks the lines that apply."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 
 def counted(count: int, noun: str) -> str:
@@ -11,3 +13,12 @@ def counted(count: int, noun: str) -> str:
     """
     plural = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in "aeiou" else f"{noun}s"
     return f"{count:,} {noun if count == 1 else plural}"
+
+
+def applying(lines: Mapping[str, object]) -> list[str]:
+    """Return the lines whose condition holds, or whose count is not 0, in order.
+
+    >>> applying({"nothing was lost": False, "one run was repeated": 1})
+    ['one run was repeated']
+    """
+    return [line for line, holds in lines.items() if holds]

@@ -16,7 +16,7 @@ from pathlib import PurePath
 import polars as pl
 import yaml
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 METHOD = ("ranker", "policy", "function", "selector")
 METHOD_KEYS = ["collection", "ranker", "method"]
@@ -133,9 +133,8 @@ def with_factors(trials: pl.DataFrame, requested: Sequence[str] | None) -> pl.Da
         return trials.drop("factors", strict=False)
     known = {*swept(trials)["key"], *(["objective"] if trials["objective"].n_unique() > 1 else [])}
     for key in requested:
-        if key not in known:
-            remedy = f"choose from {', '.join(sorted(known))}" if known else "this study sweeps methods and seeds alone"
-            raise BadInput(f"{key!r} is not swept", "factors", remedy)
+        remedy = f"choose from {', '.join(sorted(known))}" if known else "this study sweeps methods and seeds alone"
+        refuse(key not in known, f"{key!r} is not swept", "factors", remedy)
     column = pl.Series("factors", [list(requested)] * len(trials), dtype=pl.List(pl.String))
     return trials.drop("factors", strict=False).with_columns(column)
 

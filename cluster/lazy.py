@@ -1,4 +1,4 @@
-"""Names libraries of a cluster that take long to import, as `pyrite.ranking.lazy` does: Ray, and trackers."""
+"""Names libraries of a cluster that take long to import, as `pyrite.ranking.lazy` does: Ray, Hydra, and trackers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import aiohttp as aiohttp
     import cloudpickle as cloudpickle
+    import hydra as hydra
+    import hydra._internal.config_loader_impl
+    import hydra.core.override_parser.overrides_parser
+    import hydra.errors
     import mlflow as mlflow
+    import omegaconf as omegaconf
+    import omegaconf.errors
     import ray as ray
     import ray.job_submission
     import ray.train.torch

@@ -15,7 +15,7 @@ from pyrite.pooling.method import Method
 from pyrite.pooling.pool import TopicPool, topic_pool
 from pyrite.pooling.sentinels import NO_DOCUMENT
 from pyrite.ranking.bounds import NonNegative, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 NAME = "all topics"
 """Instead of a topic's id, names the generator of the choice among topics."""
@@ -41,8 +41,11 @@ class AcrossTopics(Method):
         topics: Bandit = MM(rate=0.9),  # noqa: B008  (a topic's yield falls: what was found lately says more)
         least: Annotated[int, NonNegative] = 20,
     ) -> None:
-        if topics.options().in_teams or topics.options().replays:
-            raise BadInput("the bandit over topics has teams=true or judged=replay", remedy="topics have neither")
+        refuse(
+            topics.options().in_teams or topics.options().replays,
+            "the bandit over topics has teams=true or judged=replay",
+            remedy="topics have neither",
+        )
         self.adjudicator, self.topics, self.least = adjudicator, topics, least
 
     def turns(self, sizes: NDArray[np.int64], rewards: list[NDArray[np.float64]], seed: int) -> NDArray[np.int32]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pyrite.pooling.runs import OnProgress, Runs, no_progress
 from pyrite.pooling.sentinels import NO_DOCUMENT, NO_GRADE
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 UNJUDGED_NOTE = "pooled documents without a judgement (taken as not relevant)"
 """Name of a note."""
@@ -211,8 +211,9 @@ def make_pool(
             separate team; those of other topics are ignored.
         on_progress: called with the topics that are done.
     """
-    if depth < 1 or relevant_from < 1:
-        raise BadInput(f"depth is {depth} and relevant_from {relevant_from}", remedy="give 1 or more")
+    refuse(
+        depth < 1 or relevant_from < 1, f"depth is {depth} and relevant_from {relevant_from}", remedy="give 1 or more"
+    )
     known: set[str] = set() if qrels is None else set(qrels["query"])
     names = [name for name in runs.topics if qrels is None or name in known]
     if not names:
@@ -289,8 +290,12 @@ def with_machine(pool: Pool, grades: pl.DataFrame) -> Pool:
         machine = covered["grade"].fill_null(NO_GRADE).to_numpy().astype(np.int32)
         machine.flags.writeable = False
         topics.append(replace(topic, pool=topic.pool._replace(machine=machine)))
-    if missing == pool.size:
-        raise BadInput("the machine's grades have no document of the pool", "machine", "are they of the same topics?")
+    refuse(
+        missing == pool.size,
+        "the machine's grades have no document of the pool",
+        "machine",
+        "are they of the same topics?",
+    )
     return replace(pool, topics=topics, notes=pool.notes | {"pooled documents that the machine did not grade": missing})
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pyrite.pooling.pool import TopicPool
 from pyrite.pooling.runs import fields_of
 from pyrite.ranking.bounds import Positive, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.part import Part
 
 _RENAMED = {"Same": "CommonPrior", "Agreement": "AgreementPrior", "Table": "PriorFile"}
@@ -83,8 +83,12 @@ class PriorFile(Prior):
             except ValueError:
                 what = f"{' '.join([run, *numbers])[:60]!r} is no prior"
                 raise BadInput(what, where, "give run, α and β, both above 0") from None
-            if self.parameters.setdefault(run, (alpha, beta)) != (alpha, beta):
-                raise BadInput(f"the run {run!r} is given two priors", where, "give each run one line")
+            refuse(
+                self.parameters.setdefault(run, (alpha, beta)) != (alpha, beta),
+                f"the run {run!r} is given two priors",
+                where,
+                "give each run one line",
+            )
 
     def __call__(self, pool: TopicPool, runs: list[str]) -> Parameters:
         missing = next((run for run in runs if run not in self.parameters), None)

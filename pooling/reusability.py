@@ -18,7 +18,7 @@ from pyrite.pooling.judging_order import JudgingOrder
 from pyrite.pooling.pool import Pool, Topic, team_numbers, topic_pool
 from pyrite.pooling.sentinels import NO_DOCUMENT
 from pyrite.pooling.terms import rows_of
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 
 def without_team(pool: Pool, team: str) -> Pool:
@@ -28,8 +28,7 @@ def without_team(pool: Pool, team: str) -> Pool:
     relevant documents of a topic that its pool now lacks are still counted in `Topic.relevant`.
     """
     stay = np.array(pool.teams) != team
-    if not stay.any():
-        raise BadInput(f"all runs are of team {team!r}", remedy="give the runs' teams, or make each run a team")
+    refuse(not stay.any(), f"all runs are of team {team!r}", remedy="give the runs' teams, or make each run a team")
     runs, teams = (
         [name for name, stays in zip(names, stay, strict=True) if stays] for names in (pool.runs, pool.teams)
     )

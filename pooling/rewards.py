@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.part import Part
 
 STEP = 2.0**-20
@@ -55,8 +55,7 @@ class Graded(GradeReward):
         self.exponential = exponential
 
     def of(self, grades: NDArray[Any], relevant_from: int, highest: int) -> NDArray[np.float64]:
-        if highest < 1:
-            raise BadInput(f"the highest grade is {highest}", remedy="graded rewards need a grade above 0")
+        refuse(highest < 1, f"the highest grade is {highest}", remedy="graded rewards need a grade above 0")
         gains = np.maximum(grades, 0).astype(np.float64)
         if self.exponential:  # numerator and denominator are divided by 2^highest, which may be beyond floats
             return (np.exp2(gains - highest) - 2.0**-highest) / (1 - 2.0**-highest)

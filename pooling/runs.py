@@ -291,8 +291,7 @@ def _read(file: Path, in_folder: bool, options: _Options, faults: Faults) -> lis
     nul = pl.any_horizontal(pl.col("query", "document").str.contains("\0", literal=True))
     lines = faults.only(pl.concat(frames or [_NO_LINES]), ~nul, "broken line", "a NUL character in an id", file)
     unreadable = lines.is_empty() and faults.skipped != broken
-    if unreadable and not in_folder:
-        raise BadInput("no readable lines in it", file)
+    refuse(unreadable and not in_folder, "no readable lines in it", file)
     if unreadable:
         faults.skipped = broken  # it is counted as a file, not by its lines
         return []
@@ -301,8 +300,7 @@ def _read(file: Path, in_folder: bool, options: _Options, faults: Faults) -> lis
 
 def _left_out(file: Path, why: str, faults: Faults) -> list[_Run]:
     """Return no run, or raise an error if every file must be one."""
-    if faults.strict:
-        raise BadInput(why, file, "move it out of the folder, or set strict=false to leave it out")
+    refuse(faults.strict, why, file, "move it out of the folder, or set strict=false to leave it out")
     return []
 
 
@@ -378,16 +376,16 @@ def _teams(names: list[str], groups: str | None, folders: Sequence[str | None]) 
         return [folder or prefix for folder, prefix in zip(folders, prefixes, strict=True)], 0
     teams = _table(groups)
     for name in names:
-        if name not in teams:
-            raise BadInput(f"no team for the run {name!r}", groups, "give each run a line: its name, then its team")
+        refuse(
+            name not in teams, f"no team for the run {name!r}", groups, "give each run a line: its name, then its team"
+        )
     return [teams[name] for name in names], len(teams.keys() - set(names))
 
 
 def _table(path: str) -> dict[str, str]:
     teams: dict[str, str] = {}
     for where, fields in fields_of(path):
-        if len(fields) != 2:
-            raise BadInput(f"not two columns, but {len(fields)}", where, "give run and team")
+        refuse(len(fields) != 2, f"not two columns, but {len(fields)}", where, "give run and team")
         if teams.setdefault(*fields) != fields[1]:
             what = f"the run {fields[0]!r} is given two teams, {teams[fields[0]]} and {fields[1]}"
             raise BadInput(what, where, "give each run one line")

@@ -228,8 +228,11 @@ def _seeds(seeds: object) -> list[str]:
     if seeds is None:
         return []
     numbers = list(seeds) if isinstance(seeds, Iterable) and not isinstance(seeds, str) else [seeds]
-    if not numbers or not all(map(is_whole, numbers)):
-        raise BadInput(f"seeds is {seeds!r}", remedy="give a number, or a list of whole numbers")
+    refuse(
+        not numbers or not all(map(is_whole, numbers)),
+        f"seeds is {seeds!r}",
+        remedy="give a number, or a list of whole numbers",
+    )
     twice = first_repeated(numbers)
     refuse(twice is not None, f"seeds has {twice} twice", remedy="remove one of them")
     return override("seeds", seeds) if is_whole(seeds) else [f"seed={','.join(map(str, numbers))}"]

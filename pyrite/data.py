@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import re
@@ -37,7 +36,7 @@ from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import HUB, URI
 from pyrite.ranking.part import described
 from pyrite.ranking.similar import similar_path
-from pyrite.ranking.whole_file import replace_file
+from pyrite.ranking.whole_file import as_parquet, replace_file
 from pyrite.remedies import in_python
 
 
@@ -287,10 +286,8 @@ def _parquet(table: object) -> bytes:
     """Return a table as Parquet."""
     rows = _rows_of(table)
     classes = _classes(rows)
-    content = io.BytesIO()
     metadata = {"huggingface": json.dumps(classes)} if classes else None
-    _frame_of(rows, type(table).__name__).write_parquet(content, metadata=metadata)
-    return content.getvalue()
+    return as_parquet(_frame_of(rows, type(table).__name__), metadata=metadata)
 
 
 def _rows_of(table: object) -> Any:

@@ -77,9 +77,12 @@ def part_of(group: str, thing: object) -> Any:
         ours = _object_meant(group, thing) or "one of pyrite's"
         remedy = f"give {ours}, or an object or class of your own that subclasses {BASES[group]}"
         raise BadInput(f"{_shown(thing)} is no {'retrieval ' * (group == 'function')}{group}", remedy=remedy)
-    if kind.__qualname__ != kind.__name__:
-        what = "is defined inside a function or class, where no run can import it"
-        raise BadInput(what, kind.__qualname__, "define it at the top level of a module, script or cell")
+    refuse(
+        kind.__qualname__ != kind.__name__,
+        "is defined inside a function or class, where no run can import it",
+        kind.__qualname__,
+        "define it at the top level of a module, script or cell",
+    )
     return kind() if isinstance(thing, type) else thing
 
 

@@ -188,9 +188,12 @@ class Pool(Public):
         topic, name = str(topic), str(name)
         if not isinstance(grade, Real) or not float(grade).is_integer():
             raise BadInput(f"grade is {grade!r}", f"topic {topic}, document {name}", "give a whole number")
-        if grade == NO_GRADE:
-            what = f"grade is {NO_GRADE}, which means pooled and not judged"
-            raise BadInput(what, f"topic {topic}, document {name}", "don't judge the document, or give another grade")
+        refuse(
+            grade == NO_GRADE,
+            f"grade is {NO_GRADE}, which means pooled and not judged",
+            f"topic {topic}, document {name}",
+            "don't judge the document, or give another grade",
+        )
         number = self._number(topic)
         row = self._campaign.pool.topics[number].documents.index_of(name)
         if row is None:

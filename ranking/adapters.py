@@ -16,7 +16,7 @@ from typing import Any
 
 from torch import nn
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import default_cache, prepare_hub
 from pyrite.ranking.lazy import huggingface_hub, peft, safetensors, torch, transformers
 from pyrite.ranking.quiet import unseeded
@@ -84,8 +84,12 @@ def _config_of(folder: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError):
         remedy = "merge the adapter into its base model (merge_and_unload of peft), and save that"
         raise BadInput(f"its {CONFIG} names no base model", folder, remedy) from None
-    if not (folder / WEIGHTS).is_file():
-        raise BadInput(f"has no {WEIGHTS}", folder, "save it again with peft, as safetensors; pickles are not read")
+    refuse(
+        not (folder / WEIGHTS).is_file(),
+        f"has no {WEIGHTS}",
+        folder,
+        "save it again with peft, as safetensors; pickles are not read",
+    )
     return dict(config)
 
 
@@ -97,8 +101,7 @@ def _base_of(folder: Path, config: dict[str, Any]) -> Path:
         if place.is_dir() and place.resolve() != folder:
             return place.resolve()
     try:
-        if name.startswith((".", "/", "~")) or name.count("/") != 1:
-            raise BadInput("is no name at the hub")
+        refuse(name.startswith((".", "/", "~")) or name.count("/") != 1, "is no name at the hub")
         return Path(_downloaded(name))
     except (BadInput, OSError):
         what = f"is an adapter, and its base model {name} is not here"

@@ -16,7 +16,7 @@ from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.contents import content_ids, query_contents, text_hashes
 from pyrite.ranking.labels import LabelCounts, encode_labels, label_counts
 from pyrite.ranking.reading import WORDS, Reading, words_of
-from pyrite.ranking.texts import Texts
+from pyrite.ranking.texts import Texts, taken
 
 PADDING, UNKNOWN = 0, 1
 SPLITS = ("train", "dev", "test")
@@ -140,9 +140,7 @@ class EncodedCollection:
 
     def with_queries(self, queries: NDArray[np.integer]) -> EncodedCollection:
         """Return the same documents and some of the queries, renumbered in this order, with their judgements."""
-        starts, ends = self.judgements.offsets[queries], self.judgements.offsets[np.asarray(queries) + 1]
-        offsets = np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64)
-        rows = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], ends - starts)
+        rows, offsets = taken(self.judgements.offsets, queries)
         judgements = replace(
             self.judgements,
             offsets=offsets,

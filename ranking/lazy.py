@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import faiss as faiss
     import fsspec as fsspec
     import huggingface_hub as huggingface_hub
+    import optuna as optuna
     import peft as peft
     import psutil as psutil
     import pyarrow as pyarrow
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import safetensors.numpy
     import safetensors.torch
     import scipy as scipy
+    import scipy.stats
     import sentence_transformers as sentence_transformers
     import sklearn as sklearn
     import threadpoolctl as threadpoolctl

@@ -9,6 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+def taken(offsets: NDArray[np.int64], rows: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the positions of the entries of some rows of flat arrays, and the offsets of these rows among them.
+
+    Args:
+        offsets: int64, one longer than the number of rows; row `i` is `offsets[i]:offsets[i+1]`.
+        rows: the rows in any order, repeats allowed.
+    """
+    starts = offsets[rows]
+    lengths = offsets[np.asarray(rows) + 1] - starts
+    begins = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=begins[1:])
+    # Position p of the result is in row t, at p - begins[t] from that row's start.
+    return np.arange(begins[-1]) + np.repeat(starts - begins[:-1], lengths), begins
+
+
 @dataclass(frozen=True)
 class Texts:
     """Token ids of many texts, concatenated.
@@ -54,12 +69,7 @@ class Texts:
 
     def take(self, rows: NDArray[np.integer]) -> Texts:
         """Return the texts at `rows`, in that order, repeats allowed."""
-        starts = self.offsets[rows]
-        lengths = self.offsets[np.asarray(rows) + 1] - starts
-        offsets = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        # Position p of the result is in text t, at p - offsets[t] from that text's start.
-        positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        positions, offsets = taken(self.offsets, rows)
         labels, added = (None if each is None else each[rows] for each in (self.labels, self.added))
         return Texts(self.tokens[positions], offsets, labels, added)
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _FULL = "the disk is full"
 FULL = {errno.ENOSPC: _FULL, errno.EDQUOT: _FULL, errno.EFBIG: "a file is larger than is allowed here (ulimit -f)"}
@@ -49,6 +54,13 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
             temporary.unlink()
         raise
     sync(final.parent)
+
+
+def as_parquet(table: pl.DataFrame, **options: Any) -> bytes:
+    """Return a table as the bytes of a parquet file; for options see `polars.DataFrame.write_parquet`."""
+    content = io.BytesIO()
+    table.write_parquet(content, **options)
+    return content.getvalue()
 
 
 def keep_folder(made: Path, place: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
 from pyrite.rl.rewards import DecisionOutcome, Reward, ValidationSample, ValidationSampleOptions, Values
 from pyrite.rl.state import Observation, State, StateTables
@@ -86,12 +86,12 @@ class FunctionActions(Actions):
 
 def check_decision_every(decision_every: int | str, actions: Actions) -> None:
     """Raise if a decision would be held for more batches than its actions can last."""
-    if decision_every != 1 and not actions.lasting:
-        raise BadInput(
-            f"decision_every is {decision_every}, and documents are picked for one batch",
-            "decision_every",
-            "leave it at 1 with actions=documents",
-        )
+    refuse(
+        decision_every != 1 and not actions.lasting,
+        f"decision_every is {decision_every}, and documents are picked for one batch",
+        "decision_every",
+        "leave it at 1 with actions=documents",
+    )
 
 
 class SamplingEnvironment(gymnasium.Env[Observation, Any]):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pyrite.ranking.bounds import Between, NonNegative, Positive, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.rl.candidates import BM25_DEPTH
 from pyrite.rl.environment import SamplingEnvironment
 from pyrite.rl.networks import PolicyNetwork
@@ -99,10 +99,12 @@ def imitate(
     # By BM25's rank, the last feature of each candidate.
     labels = states.observations["candidates"][..., -1] > 1 - (options.top - 0.5) / BM25_DEPTH
     named = torch.from_numpy(states.queries >= 0) & labels.any(-1)
-    if not named.any():
-        raise BadInput(
-            f"no candidate is among BM25's first {options.top}", "actions.imitate.top", "choose more of them"
-        )
+    refuse(
+        not named.any(),
+        f"no candidate is among BM25's first {options.top}",
+        "actions.imitate.top",
+        "choose more of them",
+    )
     known = np.unique(states.queries[named.numpy()])
     tested = named & torch.from_numpy(np.isin(states.queries, known[HELD_OUT - 1 :: HELD_OUT]))
     taught = named & ~tested

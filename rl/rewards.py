@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.ranking.bounds import Positive, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.part import Part
 from pyrite.ranking.rankers.ranker import Ranker
@@ -120,8 +120,12 @@ class Reward(Part):
             number = float(value)
         except (TypeError, ValueError):  # None, or an array
             number = np.nan
-        if not np.isfinite(number):
-            raise BadInput(f"{type(self).__name__}.of returned {value!r}", "reward", "return one finite number")
+        refuse(
+            not np.isfinite(number),
+            f"{type(self).__name__}.of returned {value!r}",
+            "reward",
+            "return one finite number",
+        )
         return self.scale * number
 
 

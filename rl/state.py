@@ -11,7 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from pyrite.ranking.bounds import Positive, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
 from pyrite.rl.compression import Compressed
 from pyrite.rl.similarity import STATISTICS
@@ -44,10 +44,12 @@ class StateOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", tuple(self.features))
         unknown = [name for name in self.features if name not in FEATURES]
-        if unknown or not self.features:
-            raise BadInput(
-                f"features are {list(self.features)}", "state.features", f"choose among {', '.join(FEATURES)}"
-            )
+        refuse(
+            bool(unknown) or not self.features,
+            f"features are {list(self.features)}",
+            "state.features",
+            f"choose among {', '.join(FEATURES)}",
+        )
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,7 @@ class State:
     def observe(self, batch: Batch, training: RankerTraining) -> Observation:
         """Return the state before `batch` is trained on."""
         pairs, queries = self.tables.pairs, batch.queries
-        if len(batch) > pairs:
-            raise BadInput(f"a batch has {len(batch)} pairs and the agent reads {pairs}", "training.batch_size")
+        refuse(len(batch) > pairs, f"a batch has {len(batch)} pairs and the agent reads {pairs}", "training.batch_size")
         present = np.zeros(pairs, np.float32)
         present[: len(batch)] = 1
         tables = self.tables.similarity.values()

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from pyrite.ranking.checkpoint import from_bytes, to_bytes
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.rl.networks import PolicyNetwork, described
 from pyrite.rl.state import StateOptions
 
@@ -57,11 +57,9 @@ class TrainedAgent:
         """
         state = from_bytes(content, where)
         written = state.pop("agent", None) if isinstance(state, dict) else None
-        if written == OF_A_MIXTURE:
-            remedy = "search shares by `pyrite study search=optuna policy=schedule` (docs/guide/learning.md)"
-            raise BadInput("is a mixture of version 0.2, which this version can't use", where, remedy)
-        if written != FORMAT:
-            raise BadInput("is not a learned agent", where, "name the folder of a `pyrite learn`")
+        remedy = "search shares by `pyrite study search=optuna policy=schedule` (docs/guide/learning.md)"
+        refuse(written == OF_A_MIXTURE, "is a mixture of version 0.2, which this version can't use", where, remedy)
+        refuse(written != FORMAT, "is not a learned agent", where, "name the folder of a `pyrite learn`")
         try:
             return cls(**state | {"state": StateOptions(**state["state"])})
         except (TypeError, KeyError):

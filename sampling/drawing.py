@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.ranking.batch import read_only
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.sampling.filtered import FilteredFunction, WindowedFunction, check_selected
 from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.relevant_pairs import RelevantPairs
@@ -83,8 +83,7 @@ def check_assigned(assigned: NDArray[np.int64], shape: tuple[int, int], function
         what, remedy = f"chose a function from {assigned.min()} to {assigned.max()}", f"there are 0 to {functions - 1}"
     elif (np.diff(np.where(assigned < 0, functions, assigned), axis=1) < 0).any():
         what, remedy = "assigned functions in mixed order", "sort each row, −1 last"
-    if what:
-        raise BadInput(f"{policy} {what}", "policy", remedy)
+    refuse(what, f"{policy} {what}", "policy", remedy)
 
 
 @dataclass(frozen=True)

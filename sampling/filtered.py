@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pyrite.ranking.contents import repeated_in_row
 from pyrite.ranking.encoding import EncodedCollection
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.sampling.relevant_pairs import RelevantPairs
 from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
@@ -213,8 +213,7 @@ def check_selected(
         what, remedy = "a document twice for one query, or another one with its text", "use −1 if there are too few"
     elif function.repeated(batch, documents).any():
         what, remedy = "a document that another function has supplied", OFFERED
-    if what:
-        raise BadInput(f"{source} picked {what}", "selector", remedy)
+    refuse(what, f"{source} picked {what}", "selector", remedy)
 
 
 class WindowedFunction(RetrievalFunction):
@@ -252,6 +251,10 @@ def check_window(window: object) -> tuple[int, int]:
         BadInput: if they are not two whole numbers from 1 up, in order.
     """
     ranks = list(window) if isinstance(window, list | tuple) else []
-    if len(ranks) != 2 or any(type(rank) is not int for rank in ranks) or not 1 <= ranks[0] <= ranks[1]:
-        raise BadInput(f"the window is {window!r}", "policy.window", "give the first rank and the last, as [1,20]")
+    refuse(
+        len(ranks) != 2 or any(type(rank) is not int for rank in ranks) or not 1 <= ranks[0] <= ranks[1],
+        f"the window is {window!r}",
+        "policy.window",
+        "give the first rank and the last, as [1,20]",
+    )
     return ranks[0], ranks[1]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.ranking.bounds import AtLeast, Fraction, NonNegative, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.part import Part
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
@@ -87,9 +87,8 @@ class Guard(Part):
 
     def check_per_query(self) -> None:
         """Refuse `positive=own`: candidates would be compared with a row's positive, and lists are made per query."""
-        if self.active and self.positive == "own":
-            what = "positive=own compares the candidates of a mined row, and here lists are made per query"
-            raise BadInput(what, "guard.positive", "choose lowest or best")
+        what = "positive=own compares the candidates of a mined row, and here lists are made per query"
+        refuse(self.active and self.positive == "own", what, "guard.positive", "choose lowest or best")
 
     def positive_of(self, scores: NDArray[np.floating]) -> NDArray[np.float32]:
         """Return the score that a query's candidates are compared with [q]; +inf without a score.
@@ -217,9 +216,12 @@ def negatives_lists(
         return GuardedLists(*masked, np.zeros(masked[0].documents.shape, np.int32))
     if type(function).rank is RetrievalFunction.rank:
         return GuardedLists(None, GuardedDocuments.joined([]), np.zeros((0, 0), np.int32))
-    if function.depth < 1:  # nothing else specifies how many documents its lists have
-        where = f"{type(function).__name__}.depth"
-        raise BadInput(f"is {function.depth}, and the function ranks", where, "set it to the length of the lists")
+    refuse(
+        function.depth < 1,  # nothing else specifies how many documents its lists have
+        f"is {function.depth}, and the function ranks",
+        f"{type(function).__name__}.depth",
+        "set it to the length of the lists",
+    )
     if positives is None:
         guard.check_per_query()
     search = _GuardedSearch(function, sources, guard, RelevantPairs(sources.encoded))

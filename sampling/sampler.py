@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.sampling.drawing import BatchDraw, NegativeSources, Selection
 from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.relevant_pairs import RelevantPairs
@@ -174,14 +174,13 @@ class Sampler:
     def _check_epoch(self, training: RankerTraining) -> None:
         """Raise if no query had a negative in an epoch: the loss would always be 0."""
         given, self._given = self._given, 0
-        if not given and not training.diverged:
-            what = f"no query had a negative in the whole epoch ({type(self.selector).__name__} over "
-            documents = len(training.encoded.documents)
-            remedy = (
-                "is `depth` large enough, the guard not too strict, and does the run have the training queries?"
-                if documents > 1 else "the collection has one document, which is relevant: bring others"
-            )  # fmt: skip
-            raise BadInput(f"{what}{', '.join(self.functions)})", "function", remedy)
+        what = f"no query had a negative in the whole epoch ({type(self.selector).__name__} over "
+        documents = len(training.encoded.documents)
+        remedy = (
+            "is `depth` large enough, the guard not too strict, and does the run have the training queries?"
+            if documents > 1 else "the collection has one document, which is relevant: bring others"
+        )  # fmt: skip
+        refuse(not given and not training.diverged, f"{what}{', '.join(self.functions)})", "function", remedy)
 
     def report(self) -> list[dict[str, Any]]:
         """Return one row per function: what it supplied, what it took from other regions, how many negatives are

@@ -12,7 +12,7 @@ from numbers import Integral
 from typing import Annotated, Any, ClassVar
 
 from pyrite.ranking.bounds import NonNegative
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.part import Divided, Part, parameters_of
 
 
@@ -119,8 +119,7 @@ class Negatives:
 
     def __init__(self, *functions: object, policy: Chooser | None = None) -> None:
         self.functions, self.policy = list(map(_supplier, functions)), policy
-        if not self.functions:
-            raise BadInput("negatives need a retrieval function", remedy="give one, as InBatch() or BM25(1)")
+        refuse(not self.functions, "negatives need a retrieval function", remedy="give one, as InBatch() or BM25(1)")
         if policy is not None and not isinstance(policy, Chooser):
             remedy = "give one of pyrite's, as Schedule(), or an object of a class of your own that subclasses Policy"
             raise BadInput(f"{policy!r} is no policy", "policy", remedy)

@@ -113,12 +113,10 @@ def grid(rows: Sequence[str], columns: Sequence[str], height: float) -> tuple[Fi
     return figure, list(axes.flat)
 
 
-def family_grid(
-    frame: pl.DataFrame, columns: Sequence[str], height: float
-) -> tuple[Figure, list[tuple[pl.DataFrame, list[Axes]]]]:
+def family_grid(frame: pl.DataFrame, columns: Sequence[str]) -> tuple[Figure, list[tuple[pl.DataFrame, list[Axes]]]]:
     """Make a figure with a row of panels per collection and ranker; return it, and each one's rows and panels."""
     families = list(by_family(frame))
-    figure, axes = grid([title for title, _ in families], columns, height)
+    figure, axes = grid([title for title, _ in families], columns, height=2.6)
     across = max(len(columns), 1)
     return figure, [(part, axes[across * row :][:across]) for row, (_, part) in enumerate(families)]
 

@@ -86,7 +86,18 @@ def table_by_family(
     frame: pl.DataFrame, columns: Sequence[Column], words: int = 1, caption: str = "", note: str = ""
 ) -> Table:
     """Return a table with a title for the rows of each collection and ranker."""
+    return grouped(by_family(frame), columns, words, caption, note)
+
+
+def grouped(
+    parts: Iterable[tuple[str, pl.DataFrame]],
+    columns: Sequence[Column],
+    words: int = 1,
+    caption: str = "",
+    note: str = "",
+) -> Table:
+    """Return a table with a title for the rows of each part."""
     rows: list[Sequence[object] | str] = []
-    for title, family in by_family(frame):
-        rows += [title, *lines(family, columns)]
+    for title, part in parts:
+        rows += [title, *lines(part, columns)]
     return Table([column.head for column in columns], rows, words, caption, note)

@@ -6,7 +6,7 @@ import polars as pl
 
 from pyrite.analysis.reports import columns
 from pyrite.analysis.reports.labels import value
-from pyrite.analysis.reports.report import Cell, Report, Rows, Section, Table, applying, items
+from pyrite.analysis.reports.report import Cell, Report, Section, Table, applying, items
 from pyrite.pooling.run_measures import JUDGED, RESIDUAL, RunMeasures
 
 HOLM = (
@@ -55,11 +55,8 @@ DIFFERENCES = (
 
 
 def _differences(tests: pl.DataFrame) -> Table:
-    rows: Rows = []
-    for (measure,), frame in tests.partition_by("measure", as_dict=True, maintain_order=True).items():
-        rows += [str(measure), *columns.lines(frame, DIFFERENCES)]
-    head = [column.head for column in DIFFERENCES]
-    return Table(head, rows, caption=f"Difference from {tests['baseline'][0]}", note=HOLM)
+    parts = ((frame["measure"][0], frame) for frame in tests.partition_by("measure", maintain_order=True))
+    return columns.grouped(parts, DIFFERENCES, caption=f"Difference from {tests['baseline'][0]}", note=HOLM)
 
 
 def _topics(measured: RunMeasures) -> Table:

@@ -24,6 +24,7 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from pyrite.analysis.counted import applying as applying
 from pyrite.analysis.reports.labels import LetterLine
 
 if TYPE_CHECKING:
@@ -169,11 +170,6 @@ class Drawing:
         whole = _tag("div", Markup(canvas().svg(self.figure, self.name)), class_="whole" if views else "")
         stacked = _filled(Markup('<div class="panels">{}</div>'), narrow)
         return _tag("figure", whole, stacked, _tag("figcaption", self.caption))
-
-
-def applying(lines: Mapping[str, object]) -> list[str]:
-    """Return the lines whose condition holds, or whose count is not 0."""
-    return [line for line, holds in lines.items() if holds]
 
 
 def items(lines: Iterable[object]) -> Markup:

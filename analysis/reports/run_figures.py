@@ -55,7 +55,7 @@ def curves(trials: pl.DataFrame) -> Figure:
     )
     measure = "/".join(every["validation_measure"].drop_nulls().unique().sort())
     names = dict(zip(columns, (f"validation {measure}".strip(), "training loss", "dev loss"), strict=False))
-    figure, rows = family_grid(every, list(names.values()), height=2.6)
+    figure, rows = family_grid(every, list(names.values()))
     look = looks(methods["method"])
     for family, axes in rows:
         for (column, title), ax in zip(names.items(), axes, strict=True):

@@ -132,7 +132,7 @@ def hardness_figure(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -
     if widths.is_empty():
         return None
     columns = {name: title for name, title in FIGURES.items() if widths[name].sum()}
-    figure, rows = family_grid(widths, list(columns.values()), height=2.6)
+    figure, rows = family_grid(widths, list(columns.values()))
     look, shown = looks(with_methods(trials)["method"]), []
     for family, axes in rows:
         collection, ranker, width = family.row(0)[:3]

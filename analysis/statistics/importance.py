@@ -15,6 +15,7 @@ import polars as pl
 
 from pyrite.analysis.methods import evaluations, factors, swept, with_factors
 from pyrite.analysis.statistics.places import Places
+from pyrite.ranking.lazy import optuna
 
 LEAST = 8
 """The least number of runs and, for a setting that is not drawn, of values."""
@@ -59,8 +60,6 @@ def importance(trials: pl.DataFrame) -> pl.DataFrame:
 
 def _shares(family: SearchedFamily) -> dict[str, float]:
     """Return the importance of each setting; they sum to 1."""
-    import optuna
-
     space = {column.name: _distribution(column) for column in family.settings}
     study = optuna.create_study()
     study.add_trials(
@@ -75,13 +74,11 @@ def _shares(family: SearchedFamily) -> dict[str, float]:
 
 def _distribution(column: pl.Series) -> Any:
     """Return the range of a setting, logarithmic if it spans more than a factor of 20."""
-    from optuna.distributions import CategoricalDistribution, FloatDistribution
-
     if column.dtype == pl.String:
-        return CategoricalDistribution(column.unique().sort().to_list())
+        return optuna.distributions.CategoricalDistribution(column.unique().sort().to_list())
     numbers = column.to_numpy()
     low, high = float(numbers.min()), float(numbers.max())
-    return FloatDistribution(low, high, log=low > 0 and high > 20 * low)
+    return optuna.distributions.FloatDistribution(low, high, log=low > 0 and high > 20 * low)
 
 
 def _searched_families(trials: pl.DataFrame) -> Iterator[SearchedFamily]:

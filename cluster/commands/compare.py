@@ -6,7 +6,6 @@ import argparse
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import polars as pl
@@ -24,18 +23,18 @@ from pyrite.analysis.statistics.comparison import named_baseline
 from pyrite.analysis.statistics.paired import mean_difference
 from pyrite.analysis.study_comparison import Comparison
 from pyrite.cluster.commands.taken import Taken
-from pyrite.cluster.config.compose import compose_recorded
+from pyrite.cluster.config.compose import recorded_or_none
 from pyrite.cluster.config.override import key_of, of_keys, root_of, without
 from pyrite.cluster.config.quoting import option_value
 from pyrite.cluster.output.manifest import read_config_of, refuse_other_files, refuse_repeated
 from pyrite.cluster.output.result_store import BUILT_FROM, ResultStore
 from pyrite.cluster.output.storage import Storage, output_place
 from pyrite.cluster.output.tables import required_scan, required_trials
-from pyrite.cluster.output.terminal import holding
+from pyrite.cluster.output.terminal import applying
 from pyrite.cluster.plan.sweep import UNTRAINED
 from pyrite.cluster.reports.publish import publish
 from pyrite.cluster.reports.study_results import test_limit
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import refuse
 
 OPTIONS = Taken(("out", "baseline"), "there is no option {key}", "compare takes folders, baseline= and out=")
 NOT_COMPARED = {*METHOD, "seed"}
@@ -120,7 +119,7 @@ def over_seeds(
         words.OTHERS.format(others): others,
         words.LEFT_OUT.format(len(ignored)): ignored,
     }
-    lines = holding(said)
+    lines = applying(said)
     sections = [Section("", [*differences, items(lines)], [*differences, *lines])]
     if compared and (paired := paired_table(trials, compared)).lines:
         sections.append(Section(words.PAIRED, [paired], [paired]))
@@ -249,18 +248,9 @@ def value_of(overrides: str, key: str) -> str:
     given = dict(text.partition("=")[::2] for text in texts)
     if key in given:
         return given[key]
-    config = _composed(shlex.join(without(texts, {"seed"})))
+    config = recorded_or_none(shlex.join(without(texts, {"seed"})))
     value = None if config is None else option_value(config, key)
     return (value or "–").replace("'", "")
-
-
-@cache
-def _composed(overrides: str) -> dict[str, Any] | None:
-    """Return the configuration of a run; None if this version can't compose it."""
-    try:
-        return compose_recorded(shlex.split(overrides))
-    except BadInput:
-        return None
 
 
 def pool(studies: Sequence[Compared], options: Sequence[str], collections: set[str]) -> tuple[pl.DataFrame, int]:

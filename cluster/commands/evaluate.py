@@ -15,7 +15,7 @@ from pyrite.analysis.reports.evaluation_report import evaluation_report
 from pyrite.analysis.reports.report import Report
 from pyrite.analysis.statistics.run_differences import run_differences
 from pyrite.cluster.config.compose import compose
-from pyrite.cluster.output.table_files import check_table_file, write_table
+from pyrite.cluster.output.table_files import check_table_file, write_table_file
 from pyrite.cluster.output.terminal import print_lines
 from pyrite.pooling.run_measures import RunMeasures, measure_runs
 from pyrite.pooling.runs import Runs, files_of, listed, read_runs, runs_of
@@ -72,7 +72,7 @@ def evaluate(
     )  # fmt: skip
     tests = None if config["baseline"] is None else run_differences(measured, config["baseline"])
     if out is not None:
-        write_table(out, measured.values)
+        write_table_file(out, measured.values)
     return Evaluated(measured, tests, config["per_query"])
 
 

@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import polars as pl
 from rich.console import Console
 
 from pyrite.cluster.commands.judging_folder import OVERRIDES, folder_of, remembered
 from pyrite.cluster.commands.taken import Taken
-from pyrite.cluster.config.override import unquoted, values_by_key
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.override import of_keys
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.pooling.judging import export, export_files, store
 from pyrite.pooling.judging.backup import back_up
 from pyrite.pooling.judging.log_check import check_log
-from pyrite.pooling.judging.options import Options
-from pyrite.ranking.bounds import check_arguments
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.errors import BadInput, refuse
-from pyrite.ranking.trec_files import Repeated, read_qrels
+from pyrite.ranking.trec_files import read_qrels
 
 OF_AN_EXPORT = Taken(("out", "resolve"), "{key} has no effect on an export", "give out=, and resolve= if you need it")
+OPTIONS = {"machine", "strict", "encoding", "qrels_repeated", "resolve"}
+"""The options of a judging that its export reads."""
 OF_A_BACKUP = Taken(("out",), "{key} has no effect on a backup", "give out= alone")
 
 
@@ -41,13 +42,10 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
     as_table = export_files.ending_of(Path(path))[0] == export_files.TABLE
     what = "has no effect on a table of all judgements"
     refuse(as_table and "resolve" in given, what, "resolve", "leave it out, or export qrels (no .csv)")
-    stored: dict[str, str] = {}
+    stored: list[str] = []
     with suppress(BadInput):  # an export needs none of the options of the folder, which may be lost
-        stored = values_by_key(remembered(storage))
-    rule = (stored | given).get("resolve")
-    if rule is not None:
-        check_arguments(Options, {"resolve": rule})
-    options = Options(resolve=cast(export.Rule, rule)) if rule is not None else Options()
+        stored = remembered(storage)
+    options = compose(of_keys([*stored, *overrides], OPTIONS), "judge", complete=False)
     folder = Path(storage.path(""))
     content = store.read(folder)
     check_log(store.events_of(folder), content.settings.get("grades"), folder / store.FILE)
@@ -55,8 +53,8 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
         export_files.write(Path(path), export.table(content))
         print_lines(console, f"{counted(len(content.judgements), 'judgement')}: {path}")
         return
-    machine = _grades_of_model(stored)  # before anything is written: the file may be gone
-    disagreements = export.write_qrels(content, options.resolve, Path(path))
+    machine = _grades_of_model(options)  # before anything is written: the file may be gone
+    disagreements = export.write_qrels(content, options["resolve"], Path(path))
     if machine is not None:
         model_grades = export.write_machine(content, machine, Path(path))
         print_lines(console, f"grades of a model for unjudged documents: {model_grades}")
@@ -68,14 +66,12 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
         print_lines(console, f"disagreements of assessors: {disagreements}")
 
 
-def _grades_of_model(stored: Mapping[str, str]) -> pl.DataFrame | None:
+def _grades_of_model(options: Mapping[str, Any]) -> pl.DataFrame | None:
     """Read the judgements of `machine=` as the judging did, by the options of its folder; None if it has none."""
-    given = {key: unquoted(value) for key, value in stored.items()}
-    if given.get("machine", "null") == "null":
+    if options["machine"] is None:
         return None
-    faults = Faults(given.get("strict", "true").lower() not in ("false", "no", "off", "0"))
-    repeated = cast(Repeated, given.get("qrels_repeated", "max"))
-    return read_qrels(given["machine"], given.get("encoding", "utf-8"), faults, repeated)
+    faults = Faults(options["strict"])
+    return read_qrels(options["machine"], options["encoding"], faults, options["qrels_repeated"])
 
 
 def write_backup(overrides: Sequence[str], path: str, console: Console) -> None:

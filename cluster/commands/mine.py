@@ -19,6 +19,7 @@ from pyrite.cluster.config.groups import without_choices
 from pyrite.cluster.config.override import replaced
 from pyrite.cluster.executors.address import is_cluster
 from pyrite.cluster.executors.local import LocalExecutor
+from pyrite.cluster.executors.ray_tasks import RayExecutor
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.resources import Resources, check_bundle
 from pyrite.cluster.executors.task import Executor, LossLines, Once, Task, TaskLost
@@ -160,8 +161,6 @@ class MineWork(Work):
         config = self.config
         if config["workers"] == 1:
             return LocalExecutor(shared={"miner": self.miner, "store": self.store})
-        from pyrite.cluster.executors.ray_tasks import RayExecutor
-
         if not is_cluster(config["address"]):
             check_bundle(Resources.of(config).bundle(), ray.cluster_resources(), "a miner")
         shared = {"miner": Once("pyrite.cluster.mining.miner:Miner", {"config": config}), "store": self.store}

@@ -172,8 +172,7 @@ def _queries(encoded: EncodedCollection, split: str) -> NDArray[np.int64]:
 def _ranked(ranker: Any, encoded: EncodedCollection, candidates: Candidates, depth: int) -> RankedLists:
     if candidates.documents is not None:
         return rank_candidates(ranker, encoded, candidates.queries, candidates.documents, depth)
-    shape = (len(candidates.queries), depth)
-    lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
+    lists = RankedLists.empty(len(candidates.queries), depth)
     for rows, space in candidates.spaces(encoded):
         queries, itself = candidates.queries[rows], encoded.own_documents(candidates.queries[rows])
         part = rank_all(ranker, encoded, queries, depth + itself.shape[1], space)

@@ -25,7 +25,7 @@ from pyrite.cluster.config.trust import check_classes, from_folder, named_classe
 from pyrite.cluster.executors.address import is_foreign
 from pyrite.cluster.output.manifest import CONFIG, read_config_of, refuse_taken
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.output.terminal import holding
+from pyrite.cluster.output.terminal import applying
 from pyrite.cluster.plan.extension import GROWING
 from pyrite.ranking.errors import refuse
 
@@ -157,7 +157,7 @@ def _changes(
         growing = {key_of(each): each for each in of_keys(texts, GROWING)}
         texts = [*without(texts, GROWING), *growing.values()]
     known = {*texts, *absolute(texts, os.path.abspath(start))}
-    new = without(typed, holding({KEY: moved, "out": again}))
+    new = without(typed, applying({KEY: moved, "out": again}))
     return [
         text
         for text in new

@@ -50,7 +50,7 @@ from pyrite.ranking.collections.collection import Collection
 if TYPE_CHECKING:
     from ray.tune import Callback
 
-    from pyrite.cluster.search.schedulers import EarlyStopping
+    from pyrite.cluster.search.schedulers import TrialStopping
 
 WARM_UP = "pyrite.cluster.training.study_runs:warm_up"
 END = "pyrite.cluster.commands.study_end"
@@ -139,7 +139,7 @@ class StudyWork(Work):
 
     plan: StudyPlan
     artifacts: Artifacts
-    scheduler: EarlyStopping | None
+    scheduler: TrialStopping | None
     proposals: Proposals
     runs: list[Planned]
     waiting: list[Planned]
@@ -261,7 +261,7 @@ class StudyWork(Work):
         if self.missing:
             from pyrite.cluster.rollouts.study_agents import learn_agents
 
-            learn_agents(self.missing, self.plan.storage, options, self.artifacts, console, tracking)
+            learn_agents(self.missing, options, self.artifacts, console, tracking)
             self.artifacts.make(configs_of(self.waiting))
 
     def _sources(self) -> Iterator[list[Task] | Proposals]:

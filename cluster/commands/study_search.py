@@ -17,7 +17,7 @@ from pyrite.cluster.search.proposals import AllPlanned, Proposals
 from pyrite.ranking.errors import refuse
 
 if TYPE_CHECKING:
-    from pyrite.cluster.search.schedulers import EarlyStopping
+    from pyrite.cluster.search.schedulers import TrialStopping
 
 EARLY = ("trial_scheduler", "stoppers")
 """Options that stop runs early."""
@@ -33,7 +33,7 @@ def callbacks_of(experiment: Experiment) -> list[ray.tune.Callback]:
 
 
 def proposals_of(
-    plan: StudyPlan, adaptive: Sequence[Point], artifacts: Artifacts, scheduler: EarlyStopping | None
+    plan: StudyPlan, adaptive: Sequence[Point], artifacts: Artifacts, scheduler: TrialStopping | None
 ) -> Proposals:
     """Return what proposes the runs that depend on earlier ones, if any: seeds until all is decided, or settings by
     Optuna, which only a search needs.
@@ -49,7 +49,7 @@ def proposals_of(
 
 def scheduler_of(
     experiment: Experiment, artifacts: Artifacts, known: Sequence[Planned], planned: Sequence[Planned | Point]
-) -> EarlyStopping | None:
+) -> TrialStopping | None:
     """Return what stops runs of the search early; None if the study requests nothing."""
     options = experiment.plan.options
     asked = [key for key in EARLY if options.get(key)]
@@ -61,9 +61,9 @@ def scheduler_of(
         what,
         remedy="leave it out, or search: 'optimizer.lr=tag(log,interval(1e-4,1e-2))'",
     )
-    from pyrite.cluster.search.schedulers import EarlyStopping, built_as, schedulers_of
+    from pyrite.cluster.search.schedulers import TrialStopping, built_as, schedulers_of
 
-    scheduler = EarlyStopping(
+    scheduler = TrialStopping(
         schedulers_of(options.get("trial_scheduler"), experiment.trust),
         built_as(ray.tune.Stopper, options.get("stoppers", []), "stoppers", experiment.trust),
         EventLog.read(experiment.plan.storage),

@@ -11,17 +11,17 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import is_dataclass
 from types import NoneType
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from pyrite.cluster.config.moved import moved_error
 from pyrite.cluster.config.parts import BASES, OURS
+from pyrite.cluster.config.refusals import refusal
 from pyrite.cluster.config.trust import Trust, check_classes
 from pyrite.ranking.bounds import called, check_arguments
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.part import Part, parameters_of
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 EXTRAS = {"optuna": "search", "starlette": "judge", "uvicorn": "judge"}
 """Extras of pyproject.toml by the modules that they install."""
@@ -218,10 +218,6 @@ def _check_names(target: type, options: Iterable[str], at: str) -> None:
 
 def _check_types(target: type, options: dict[str, Any], at: str) -> None:
     """Check options against the annotations of the constructor. An argument without one takes any value."""
-    from pydantic import ValidationError
-
-    from pyrite.cluster.config.refusals import refusal
-
     check_arguments(target.__init__, options, None if at else target.__name__, at)  # type: ignore[misc]
     for name, value in options.items():
         try:
@@ -239,8 +235,6 @@ def _types_of(target: type) -> dict[str, Any]:
 @functools.cache
 def _adapter(target: type, name: str) -> TypeAdapter[Any]:
     """Return what checks an argument of a constructor; making it takes far longer than a check."""
-    from pydantic import ConfigDict, TypeAdapter
-
     kind = _types_of(target).get(name, Any)
     return TypeAdapter(kind, config=None if is_dataclass(kind) else ConfigDict(arbitrary_types_allowed=True))
 

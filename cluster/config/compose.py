@@ -6,6 +6,7 @@ import copy
 import functools
 import inspect
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,9 @@ from pyrite.cluster.config.signatures import MISSING
 from pyrite.cluster.config.takes import LISTS, takes
 from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.config.unknown import no_group, walk, with_values
+from pyrite.cluster.config.validate import check_parts, check_shape
 from pyrite.cluster.config.word_vectors import word_vectors
+from pyrite.cluster.lazy import hydra, omegaconf
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -55,8 +58,6 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     Raises:
         BadInput: if an override is malformed, names an option that does not exist or has the wrong type.
     """
-    from pyrite.cluster.config.validate import check_parts, check_shape
-
     texts = _with_signs(named_parts(list(map(quoted_path, overrides)), config), config)
     given = {parsed(text).key_or_group: parsed(text) for text in texts}
     required = [group for group, name in chosen_by_default(config).items() if name == MISSING and group not in given]
@@ -123,6 +124,18 @@ def compose_recorded(overrides: Sequence[str], config: str = "config") -> dict[s
         return compose(overrides, config)
 
 
+@functools.cache
+def recorded_or_none(overrides: str) -> dict[str, Any] | None:
+    """Return the configuration of a recorded run, by the line of its overrides; None if this version can't compose it.
+
+    A class of the user's may be missing here, or an option be of another version.
+    """
+    try:
+        return compose_recorded(shlex.split(overrides))
+    except BadInput:
+        return None
+
+
 @functools.lru_cache(maxsize=2000)
 def _by_hydra(
     overrides: tuple[str, ...], config: str, environment: tuple[tuple[str, str], ...], complete: bool = True
@@ -132,43 +145,35 @@ def _by_hydra(
     Hydra takes a tenth of a second, nearly all of it to read and merge the files that overrides choose; then it sets
     values. So the result of each choice of files is cached, and the values of each run are set in a copy.
     """
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
-
     values = [each for each in map(parsed, overrides) if not chooses(each)]
     files = tuple(str(each.input_line) for each in map(parsed, overrides) if chooses(each))
     try:
         of_files, choices = _of_files(files, config, environment)
         composed = with_values(values, of_files, overrides, config, compose)
-    except (HydraException, OmegaConfBaseException, ValueError) as error:
+    except (hydra.errors.HydraException, omegaconf.errors.OmegaConfBaseException, ValueError) as error:
         what = f"can't compose {' '.join(overrides)} ({str(error).strip().partition(chr(10))[0]})"
         raise BadInput(what, remedy=see(config)) from None
     try:
         return _resolved(composed, complete), choices
-    except OmegaConfBaseException as error:
+    except omegaconf.errors.OmegaConfBaseException as error:
         raise BadInput(_unresolved(error, composed), remedy=see(config)) from None
 
 
 def _resolved(composed: DictConfig, complete: bool) -> Any:
-    from omegaconf import OmegaConf
-    from omegaconf.errors import InterpolationToMissingValueError
-
     try:
-        return OmegaConf.to_container(composed, resolve=True, throw_on_missing=complete)
-    except InterpolationToMissingValueError:
+        return omegaconf.OmegaConf.to_container(composed, resolve=True, throw_on_missing=complete)
+    except omegaconf.errors.InterpolationToMissingValueError:
         if complete:
             raise
-        return OmegaConf.to_container(composed)  # shows what refers to the missing option
+        return omegaconf.OmegaConf.to_container(composed)  # shows what refers to the missing option
 
 
 def _unresolved(error: OmegaConfBaseException, composed: DictConfig) -> str:
     """Return why a configuration has no values: an option has no default, or refers to something that is not there."""
-    from omegaconf import OmegaConf
-    from omegaconf.errors import InterpolationToMissingValueError, MissingMandatoryValue
-
-    if isinstance(error, MissingMandatoryValue | InterpolationToMissingValueError):
-        content = OmegaConf.to_container(composed, resolve=False)
-        keys = OmegaConf.missing_keys(composed)
+    of_missing = omegaconf.errors.MissingMandatoryValue, omegaconf.errors.InterpolationToMissingValueError
+    if isinstance(error, of_missing):
+        content = omegaconf.OmegaConf.to_container(composed, resolve=False)
+        keys = omegaconf.OmegaConf.missing_keys(composed)
         asked = min(key for key in keys if walk(content, key.split("."))[0] == MISSING)
         return f"{asked} has no default; give it with {asked}=…"
     return f"{error.full_key}: {str(error.msg).partition(chr(10))[0]}"
@@ -179,33 +184,27 @@ def _of_files(
     overrides: tuple[str, ...], config: str, environment: tuple[tuple[str, str], ...]
 ) -> tuple[DictConfig, dict[str, Any]]:
     """Return the unresolved configuration of a choice of files, and the choice."""
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
-    from hydra.core.global_hydra import GlobalHydra
-    from omegaconf import OmegaConf, open_dict
-
     _store_parts()
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        composed = hydra_compose(config, list(overrides), return_hydra_config=True)
-    choices: Any = OmegaConf.to_container(composed.hydra.runtime.choices)
-    with open_dict(composed):
+    hydra.core.global_hydra.GlobalHydra.instance().clear()
+    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
+        composed = hydra.compose(config, list(overrides), return_hydra_config=True)
+    choices: Any = omegaconf.OmegaConf.to_container(composed.hydra.runtime.choices)
+    with omegaconf.open_dict(composed):
         del composed["hydra"]
-    content: Any = OmegaConf.to_container(composed, resolve=False)
+    content: Any = omegaconf.OmegaConf.to_container(composed, resolve=False)
     fill_options(content, config)
     fill_defaults(content)
-    filled: Any = OmegaConf.create(content)
-    OmegaConf.set_struct(filled, True)
+    filled: Any = omegaconf.OmegaConf.create(content)
+    omegaconf.OmegaConf.set_struct(filled, True)
     return filled, choices
 
 
 @functools.cache
 def _store_parts() -> None:
-    from hydra.core.config_store import ConfigStore
-
+    store = hydra.core.config_store.ConfigStore.instance()
     for group, parts in PARTS.items():
         for name in parts:
-            ConfigStore.instance().store(name, part_node(group, name), group)
+            store.store(name, part_node(group, name), group)
 
 
 def _resolve_negatives(config: dict[str, Any], given: Mapping[str, Any]) -> None:

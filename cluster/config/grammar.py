@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.config.groups import group_options
 from pyrite.cluster.config.override import key_of
+from pyrite.cluster.lazy import hydra
 from pyrite.ranking.errors import BadInput, refuse
 
 if TYPE_CHECKING:
@@ -21,13 +22,10 @@ LABELLED = "give 'methods=[{function:bm25},{label:NAME,function:bm25,selector:to
 @functools.lru_cache(maxsize=20_000)
 def parsed(text: str) -> Override:
     """Return an override as Hydra reads it, with a pattern such as `function=glob(b*)` as a sweep over the names."""
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.core.override_parser.types import Glob
-    from hydra.errors import HydraException
-
+    grammar = hydra.core.override_parser
     try:
-        override = OverridesParser.create().parse_override(text)
-    except HydraException as error:
+        override = grammar.overrides_parser.OverridesParser.create().parse_override(text)
+    except hydra.errors.HydraException as error:
         why = str(error).splitlines()[0].split(". See https")[0]
         remedy = LABELLED if key_of(text) == "methods" else QUOTES
         raise BadInput(f"can't read the override {text!r} ({why})", remedy=remedy) from None
@@ -38,7 +36,7 @@ def parsed(text: str) -> Override:
         f"{text!r} shuffles its values by chance, so that the same command would compare in another order",
         remedy="name them in the order that you want",
     )
-    return _of_pattern(text, pattern) if isinstance(pattern, Glob) else override
+    return _of_pattern(text, pattern) if isinstance(pattern, grammar.types.Glob) else override
 
 
 def _of_pattern(text: str, pattern: Glob) -> Override:

@@ -16,6 +16,7 @@ from pyrite.cluster.config.meant import no_name
 from pyrite.cluster.config.nested import parts_within
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.signatures import defaults
+from pyrite.cluster.lazy import omegaconf
 
 CONF = Path(__file__).parents[1] / "conf"
 OF_SCALES = frozenset({"recipe", "cut"})
@@ -64,15 +65,13 @@ def option(group: str, name: str) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=1000)
 def _option(group: str, name: str) -> dict[str, Any]:
-    from omegaconf import OmegaConf
-
     if name in PARTS.get(group, {}):
         node = part_node(group, name)
     else:
         path = CONF / group / f"{name}.yaml"
         if not re.fullmatch(r"[\w-]+", name) or not path.is_file():  # a value may be longer than a file name
             raise no_name(group, name, group_options()[group])
-        node = cast(dict[str, Any], OmegaConf.to_container(OmegaConf.load(path)))
+        node = cast(dict[str, Any], omegaconf.OmegaConf.to_container(omegaconf.OmegaConf.load(path)))
     fill_defaults(node)
     return node
 

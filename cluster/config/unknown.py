@@ -11,6 +11,7 @@ from pyrite.cluster.config.other_names import refusal, suggest_all
 from pyrite.cluster.config.override import values_by_key, without
 from pyrite.cluster.config.refusals import no_option, see
 from pyrite.cluster.config.schema import SHAPES
+from pyrite.cluster.lazy import hydra, omegaconf
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.similar import similar
 
@@ -41,26 +42,24 @@ def with_values(
         overrides: all overrides of the command, for the suggestion.
         compose: `pyrite.cluster.config.compose.compose`, which tries suggestions.
     """
-    from hydra._internal.config_loader_impl import ConfigLoaderImpl
-    from hydra.errors import HydraException
-    from omegaconf import OmegaConf
-
+    loader = hydra._internal.config_loader_impl.ConfigLoaderImpl
     composed = copy.deepcopy(of_files)
     for place, each in enumerate(values):
         try:
-            ConfigLoaderImpl._apply_overrides_to_config([each], composed)
-        except (HydraException, AssertionError, ValueError) as error:  # as OmegaConf refuses options of a value
+            loader._apply_overrides_to_config([each], composed)
+        # OmegaConf refuses options of a value by the other two.
+        except (hydra.errors.HydraException, AssertionError, ValueError) as error:
             before = copy.deepcopy(of_files)
-            ConfigLoaderImpl._apply_overrides_to_config([*values[:place]], before)
-            content: Any = OmegaConf.to_container(before, resolve=False)
+            loader._apply_overrides_to_config([*values[:place]], before)
+            content: Any = omegaconf.OmegaConf.to_container(before, resolve=False)
             fill_defaults(content)  # of parts that overrides added
             typed, within = each.key_or_group, getattr(error.__cause__, "full_key", None)  # of a mapping, the inner one
             for key in filter(None, (typed, within)):
                 if walk(content, key.split("."))[1]:
                     raise _unknown(key, content, overrides, config, compose) from None
-            composed = OmegaConf.create(content)
-            OmegaConf.set_struct(composed, True)
-            ConfigLoaderImpl._apply_overrides_to_config([each], composed)
+            composed = omegaconf.OmegaConf.create(content)
+            omegaconf.OmegaConf.set_struct(composed, True)
+            loader._apply_overrides_to_config([each], composed)
     return composed
 
 

@@ -13,13 +13,19 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from pyrite.cluster.config.agents import actions_of, checkpoint_of, learner_of
 from pyrite.cluster.config.build import build, build_each, parts_in
 from pyrite.cluster.config.counts import counts_of
+from pyrite.cluster.config.declared import absent
 from pyrite.cluster.config.groups import CHOICES, NAMED_GROUPS, SINGLE_GROUPS, group_options
+from pyrite.cluster.config.refusals import missing, refusal
+from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.config.trainer_option import check_trainer, trains_elsewhere
 from pyrite.cluster.config.trust import check_classes, origin
 from pyrite.ranking.errors import BadInput, no_teacher, refuse
+from pyrite.ranking.lazy import torch
 
 if TYPE_CHECKING:
     from pyrite.rl.trained import TrainedAgent
@@ -58,12 +64,6 @@ def _check_level(group: str, node: dict[Any, Any], chosen: str | None) -> None:
 
 def check_shape(config: dict[str, Any], primary: str) -> None:
     """Refuse keys of a composed configuration that are missing, unknown, or of another type than in `schema`."""
-    from pydantic import ValidationError
-
-    from pyrite.cluster.config.declared import absent
-    from pyrite.cluster.config.refusals import missing, refusal
-    from pyrite.cluster.config.schema import SHAPES
-
     try:
         SHAPES[primary].model_validate(config)
     except ValidationError as error:
@@ -132,8 +132,6 @@ def check_guards(config: Mapping[str, Any]) -> None:
 
 def check_optimizer(node: dict[str, Any]) -> None:
     """Refuse options of an optimizer that its class, usually one of torch's, refuses when it gets the weights."""
-    import torch
-
     factory = build(node, "optimizer", trust="composed")
     known = inspect.signature(factory.func).parameters
     weights = [torch.nn.Parameter(torch.zeros(2, 2))]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pyrite.cluster.limits import CONNECT_TIMEOUT_S, PROBE_S
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 MODE = "RAY_AUTH_MODE"
 JOB_SERVER = ("is a job server, which takes submitted jobs", "{address}")
@@ -78,11 +78,10 @@ def agreed_token(address: str | None) -> Iterator[None]:
         if not has_token() and not is_writable(os.path.expanduser("~"), ".ray"):
             own = {"RAY_AUTH_TOKEN": os.urandom(16).hex()}
     elif requires_token(address):
-        if not send_token():
-            raise BadInput("the cluster requires its token", address, f"put it into {TOKEN}")
-    elif sends_token():
+        refuse(not send_token(), "the cluster requires its token", address, f"put it into {TOKEN}")
+    else:
         remedy = f"connect from another process, or set {MODE}=disabled before Ray is imported"
-        raise BadInput("takes no token, and this process has sent one to another", address, remedy)
+        refuse(sends_token(), "takes no token, and this process has sent one to another", address, remedy)
     os.environ.update(own)
     try:
         yield

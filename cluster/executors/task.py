@@ -28,6 +28,7 @@ from pyrite.cluster.executors.resources import Resources
 from pyrite.cluster.executors.waiting import log_wait
 from pyrite.cluster.limits import TASK_RESTARTS
 from pyrite.cluster.output.event_log import EventLog
+from pyrite.cluster.output.terminal import print_lines
 from pyrite.ranking.errors import BadInput
 
 Report = Callable[[dict[str, Any]], None]
@@ -276,13 +277,11 @@ class LossLines(Watch):
         self.console, self.kind, self.events = console, kind, events
 
     def retrying(self, key: str, error: Exception) -> None:
-        self._print(f"the process of {self.kind} {key} was lost; the {self.kind} runs again")
+        print_lines(self.console, f"the process of {self.kind} {key} was lost; the {self.kind} runs again")
 
     def moved(self, key: str, reason: str) -> None:
-        self._print(f"the machine of {self.kind} {key} will be taken away; the {self.kind} continues elsewhere")
+        line = f"the machine of {self.kind} {key} will be taken away; the {self.kind} continues elsewhere"
+        print_lines(self.console, line)
 
     def waits(self, line: str | None) -> None:
-        log_wait(line, self._print, self.events)
-
-    def _print(self, line: str) -> None:
-        self.console.print(line, soft_wrap=True, markup=False)
+        log_wait(line, partial(print_lines, self.console), self.events)

@@ -37,16 +37,20 @@ def main(descriptor: int, warm_up: str, parent: int) -> None:
     global serving
     serving = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends this process
-    threading.Thread(target=_end_with, args=(parent,), name="parent", daemon=True).start()
+    end_with(parent, 1)
     with suppress(EOFError, ConnectionError):  # the parent has ended, or needs no other process
         _serve(Connection(descriptor), warm_up)
 
 
-def _end_with(parent: int) -> None:
-    """End this process soon after its parent, also while it imports or trains."""
-    while os.getppid() == parent:
-        time.sleep(PARENT_LOOK_S)
-    os._exit(1)
+def end_with(parent: int, code: int) -> None:
+    """End this process with an exit code soon after its parent has ended, also while it imports or trains."""
+
+    def look() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_LOOK_S)
+        os._exit(code)
+
+    threading.Thread(target=look, name="parent", daemon=True).start()
 
 
 def _serve(connection: Connection, warm_up: str) -> None:

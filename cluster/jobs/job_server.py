@@ -76,8 +76,8 @@ def _check_version(url: str, access: Access) -> None:
             "is there a proxy that wants --headers or RAY_JOB_HEADERS?",
         )
         refuse(not has_token(), "the job server requires its token", url, f"put the cluster's token into {TOKEN}")
-    elif '"ray_version"' not in answer.text:
-        raise BadInput("is no job server of Ray", url, f"give the address {OF_DASHBOARD}")
+    else:
+        refuse('"ray_version"' not in answer.text, "is no job server of Ray", url, f"give the address {OF_DASHBOARD}")
 
 
 @contextmanager

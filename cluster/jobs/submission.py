@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import NonNegativeFloat, TypeAdapter, ValidationError
 from rich.console import Console
 
 from pyrite.cluster.config.quoting import quoted
@@ -236,8 +237,6 @@ def follow_commands(job: str, address: str) -> str:
 
 
 def _resources(text: str | None) -> dict[str, float]:
-    from pydantic import NonNegativeFloat, TypeAdapter, ValidationError
-
     try:
         return TypeAdapter(dict[str, NonNegativeFloat]).validate_json(text or "{}", strict=True)
     except ValidationError:

@@ -18,7 +18,7 @@ from pyrite.cluster.mining.writing import ENDINGS
 from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import read_table, write_table
-from pyrite.cluster.output.terminal import counted
+from pyrite.cluster.output.terminal import applying, counted
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import write_qrels
 from pyrite.sampling.guarded_documents import REASONS
@@ -106,7 +106,7 @@ def remarks(
     }
     of_functions = [_remarks_of(row, totals["examples"]) for row in functions.iter_rows(named=True)]
     every: list[Mapping[str, int]] = [few, *of_functions, found]
-    return [line for said in every for line, holds in said.items() if holds]
+    return [line for said in every for line in applying(said)]
 
 
 def _remarks_of(row: Mapping[str, Any], examples: int) -> dict[str, bool]:
@@ -151,7 +151,7 @@ def finish(
             storage.write(PROMOTED, content.getvalue())
     storage.write("README.md", _card(shards, config, command, about, totals, functions, bool(dropped)).encode())
     if config["format"] == "dataset":
-        _save_dataset(storage, shards, config)
+        _save_dataset(storage, shards)
     return totals, functions
 
 
@@ -211,7 +211,7 @@ def _cell(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def _save_dataset(storage: Storage, shards: Sequence[Shard], config: dict[str, Any]) -> None:
+def _save_dataset(storage: Storage, shards: Sequence[Shard]) -> None:
     """Write the data set that `datasets.load_from_disk` loads, next to the parquet files."""
     try:
         import datasets

@@ -14,12 +14,12 @@ from pyrite.cluster.mining.trainer_rows import FORMATS, rows_for
 from pyrite.cluster.output.provenance import code
 from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.output.tables import as_parquet
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.negative_tables import guarded_rows
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.digest import checkpoints_of, digest, files_of
 from pyrite.ranking.threads import threads
+from pyrite.ranking.whole_file import as_parquet
 
 
 def rows_of(
@@ -157,4 +157,4 @@ def _content(config: dict[str, Any], texts: pl.DataFrame, ids: pl.DataFrame) -> 
     form = config["format"]
     if form in FORMATS:
         return rows_for(form, texts, ids, config["with_scores"])
-    return texts.write_ndjson().encode() if form == "json" else as_parquet(texts, ROWS)
+    return texts.write_ndjson().encode() if form == "json" else as_parquet(texts, row_group_size=ROWS)

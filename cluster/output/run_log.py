@@ -11,7 +11,7 @@ from rich.console import Console
 
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.output.terminal import counted, holding
+from pyrite.cluster.output.terminal import applying, counted
 
 LOSSES = ("is lost", "is to be taken away")
 """Words of a run's messages that belong here."""
@@ -37,7 +37,7 @@ class RunLog:
 
     def __init__(self, events: EventLog, unit: str = "epoch") -> None:
         self.events, self.unit = events, unit
-        earlier = unfinished(EventLog.read(events.storage))
+        earlier = unfinished_runs(EventLog.read(events.storage))
         self._lost = {run: next(reversed(steps)) for run, steps in earlier.items()}
         self._started: dict[str, float] = {}
         self._reached: dict[str, int] = {}
@@ -86,7 +86,7 @@ class RunLog:
         self.events.emit(event, run=name, unit=self.unit, **facts)
 
 
-def unfinished(events: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, dict[str, float]]]:
+def unfinished_runs(events: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, dict[str, float]]]:
     """Return the numbers by run and step, from a log, of runs that an earlier command did not finish."""
     reached: dict[str, dict[int, dict[str, float]]] = {}
     for event in events:
@@ -151,7 +151,7 @@ class _Failures:
             "taken away; nothing was lost.": self.moved,
             f"{again} had to be repeated; nothing is counted twice.": self.repeated.total(),
         }
-        return holding(sentences)
+        return applying(sentences)
 
     def of_runs(self) -> list[str]:
         """Return a line for each run that failed, and how many more there are."""
@@ -166,7 +166,7 @@ class _Failures:
             f"lost {'; '.join(self.reasons[run])}": self.lost[run],
             f"moved {_times(self.moved[run])}": self.moved[run],
         }
-        what = ", ".join(holding(went)) or "interrupted"
+        what = ", ".join(applying(went)) or "interrupted"
         return f"{run}: {what}{repeated}."
 
 

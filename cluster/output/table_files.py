@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,21 +12,14 @@ import polars as pl
 
 from pyrite.cluster.output.storage import unwritable
 from pyrite.ranking.errors import refuse
-from pyrite.ranking.whole_file import FULL, replace_file
-
-
-def _parquet(table: pl.DataFrame) -> bytes:
-    content = io.BytesIO()
-    table.write_parquet(content)
-    return content.getvalue()
-
+from pyrite.ranking.whole_file import FULL, as_parquet, replace_file
 
 FORMS: Mapping[str, Callable[[pl.DataFrame], bytes]] = {
     ".csv": lambda table: table.write_csv().encode(),
     ".tsv": lambda table: table.write_csv(separator="\t").encode(),
     ".json": lambda table: table.write_json().encode(),
     ".jsonl": lambda table: table.write_ndjson().encode(),
-    ".parquet": _parquet,
+    ".parquet": as_parquet,
 }
 """The forms of a table by the endings of names."""
 
@@ -64,7 +56,7 @@ def _writing(path: Path) -> Iterator[None]:
         raise unwritable(error, path, "choose another out=") from None
 
 
-def write_table(path: Path, table: pl.DataFrame) -> None:
+def write_table_file(path: Path, table: pl.DataFrame) -> None:
     """Write a table in the form of a file's name, whole."""
     content = FORMS[check_table_file(path)](table)
     with _writing(path), replace_file(path) as temporary:

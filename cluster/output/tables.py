@@ -15,6 +15,7 @@ from pyrite.cluster.config.secrets import concealed_in
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.lazy import pyarrow
+from pyrite.ranking.whole_file import as_parquet
 
 GROUP = 250_000
 """Approximate number of rows that are in memory at once."""
@@ -58,13 +59,6 @@ class RunRows:
                     return
 
         return pl.io.plugins.register_io_source(source, schema=self.schema)
-
-
-def as_parquet(table: pl.DataFrame, group: int | None = None) -> bytes:
-    """Return a table as the bytes of a parquet file."""
-    buffer = io.BytesIO()
-    table.write_parquet(buffer, row_group_size=group)
-    return buffer.getvalue()
 
 
 def write_table(storage: Storage, name: str, table: pl.DataFrame | RunRows) -> None:

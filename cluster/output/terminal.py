@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from pyrite.analysis.counted import applying as applying
 from pyrite.analysis.counted import counted as counted
 
 if TYPE_CHECKING:
@@ -22,15 +23,6 @@ def visible(text: str) -> str:
     \x1b[2Jcleared
     """
     return text.translate(CONTROLS)
-
-
-def holding(cases: Mapping[str, object]) -> list[str]:
-    """Return the texts whose condition holds, in order.
-
-    >>> holding({"nothing was lost": False, "one run was repeated": 1})
-    ['one run was repeated']
-    """
-    return [text for text, holds in cases.items() if holds]
 
 
 def print_lines(console: Console, *lines: str) -> None:

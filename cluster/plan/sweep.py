@@ -24,6 +24,7 @@ from pyrite.cluster.plan.methods import Method, compared
 from pyrite.cluster.plan.point import Interval, Point
 from pyrite.ranking.digest import digest
 from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.lazy import scipy
 
 
 @dataclass(frozen=True)
@@ -264,9 +265,7 @@ def lowest(point: Point) -> dict[str, Any]:
 
 def draws(count: int, batches: Sequence[int]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return shares of `count` intervals, equal for all methods: a Latin hypercube per batch, seeded by its number."""
-    from scipy.stats import qmc
-
-    cubes = [qmc.LatinHypercube(count, rng=np.random.default_rng(seed)) for seed in range(len(batches))]
+    cubes = [scipy.stats.qmc.LatinHypercube(count, rng=np.random.default_rng(seed)) for seed in range(len(batches))]
     return np.concatenate([cube.random(size) for cube, size in zip(cubes, batches, strict=True)])
 
 

@@ -21,7 +21,6 @@ from pyrite.cluster.lazy import ray
 from pyrite.cluster.output.provenance import code
 from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.output.tables import as_parquet
 from pyrite.cluster.plan.pool_methods import PoolPlan, Variant
 from pyrite.cluster.pools.sources import NamedPool
 from pyrite.cluster.telemetry.metrics import ThrottledCounter
@@ -37,6 +36,7 @@ from pyrite.pooling.reusability import leave_out_teams
 from pyrite.pooling.simulation import Method, found_at, simulate
 from pyrite.pooling.stopping import savings
 from pyrite.ranking.digest import digest
+from pyrite.ranking.whole_file import as_parquet
 
 TABLES = ("curves", "totals", "budgets", "effort", "ranking_quality", "stopping", "fairness", "estimates", "reuse")
 LOSADA = [100, 300, 500, 700, 900, 1100, 2000]

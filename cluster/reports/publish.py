@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from pyrite.analysis.reports.report import FILES, Report, drawings
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.output.tables import as_parquet
+from pyrite.ranking.whole_file import as_parquet
 
 PAGE = "report.html"
 FILE = re.compile(r"(figures/)?\w+\.(png|csv|parquet)")

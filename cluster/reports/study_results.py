@@ -13,7 +13,7 @@ from rich.markup import escape
 from pyrite.analysis.reports.study_report import StudyResults, study_report
 from pyrite.analysis.reports.verdict_section import Commands
 from pyrite.cluster.config.comparison_command import comparison_command
-from pyrite.cluster.config.compose import compose_recorded
+from pyrite.cluster.config.compose import recorded_or_none
 from pyrite.cluster.config.mine_command import mine_command
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.manifest import CONFIG, read_config
@@ -25,7 +25,6 @@ from pyrite.cluster.reports.publish import publish
 from pyrite.cluster.runs.agent_file import FILE as AGENT_FILE
 from pyrite.cluster.runs.outcome import AGAIN, FOLDER, read_outcome
 from pyrite.ranking.checkpoint import from_bytes
-from pyrite.ranking.errors import BadInput
 
 SHOWN = ("trials", "queries", "samplers", "steps", "zero_shot", "examples")
 """The tables that the report shows."""
@@ -102,11 +101,8 @@ def with_converged(trials: pl.DataFrame, storage: Storage) -> pl.DataFrame:
 
 def test_limit(overrides: str) -> int | None:
     """Return `limits.test` of a run, which a scale may set; None if it takes all test queries, or that is not known."""
-    try:
-        limit: int | None = compose_recorded(shlex.split(overrides))["limits"]["test"]
-    except BadInput:  # a class of the user's that is not here, or an option of another version
-        return None
-    return limit
+    config = recorded_or_none(overrides)
+    return None if config is None else config["limits"]["test"]
 
 
 COMMANDS = Commands(mine_command, comparison_command, test_limit)

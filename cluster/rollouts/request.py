@@ -20,7 +20,7 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.sweep import Planned, refuse_sweeps
 from pyrite.cluster.runs.agent_file import FILE, agent_of
 from pyrite.ranking.digest import checkpoints_of, digest
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 if TYPE_CHECKING:
     from pyrite.ranking.collections.collection import Collection
@@ -64,9 +64,10 @@ class LearnRequest:
             command = shlex.join(["pyrite", "learn", *self.arguments])
             manifest = {"verb": "learn", "command": command, **self.content(), "overrides": self.arguments}
             write_config(self.storage, manifest | {"collections": {collection.fingerprint: collection.name}})
-        elif collection.fingerprint not in (read_config(self.storage).get("collections") or {}):
+        else:
+            known = read_config(self.storage).get("collections") or {}
             what = f"the collection {collection.name} has changed since this learning began"
-            raise BadInput(what, self.storage.place, "start another")
+            refuse(collection.fingerprint not in known, what, self.storage.place, "start another")
 
 
 def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from pyrite.cluster.executors.task import Context, Task
 from pyrite.cluster.executors.tune import TuneExecutor
 from pyrite.cluster.output.episodes import LEARNED, numbers, recent, table
 from pyrite.cluster.output.result_store import ResultStore
-from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.rollouts.environments import Environments
 from pyrite.cluster.rollouts.request import AGENTS, LearnRequest
 from pyrite.cluster.runs.artifacts import Artifacts
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 def learn_agents(
     requests: dict[str, LearnRequest],
-    storage: Storage,
     options: dict[str, Any],
     artifacts: Artifacts,
     console: Console,

@@ -16,7 +16,6 @@ from pyrite.cluster.config.agents import actions_of
 from pyrite.cluster.config.build import build
 from pyrite.cluster.output.episodes import LEARNED, RANDOM, row, table
 from pyrite.cluster.output.result_store import ResultStore
-from pyrite.cluster.output.tables import as_parquet
 from pyrite.cluster.output.throttle import Throttle
 from pyrite.cluster.rollouts import checkpoints
 from pyrite.cluster.rollouts.environments import Environments, gamma_of, state_tables_of
@@ -24,6 +23,7 @@ from pyrite.cluster.runs.agent_file import FILE
 from pyrite.cluster.runs.execute import Leave, stay
 from pyrite.cluster.runs.progress import PROGRESS_EVERY_S
 from pyrite.cluster.telemetry.training_metrics import LearningMetrics, study_of
+from pyrite.ranking.whole_file import as_parquet
 from pyrite.rl.agents.agent import Agent
 from pyrite.rl.agents.random import RandomAgent
 from pyrite.rl.imitation import imitate, states_of

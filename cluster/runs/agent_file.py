@@ -21,7 +21,7 @@ def documents_of(config: dict[str, Any]) -> int | None:
     return config.get("actions", {}).get("documents")
 
 
-def has_agent(checkpoint: str) -> bool:
+def holds_agent(checkpoint: str) -> bool:
     """Return whether a folder holds a learned agent."""
     return FILE in Storage(checkpoint).names()
 

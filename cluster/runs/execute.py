@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import torch
 from safetensors.torch import save
 
 from pyrite.cluster.output.result_store import ResultStore
@@ -23,6 +22,7 @@ from pyrite.cluster.runs.trained import weights_description
 from pyrite.cluster.telemetry.training_metrics import run_tags, watched
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.splits import Split
+from pyrite.ranking.threads import use_threads
 from pyrite.ranking.training import RankerTraining
 from pyrite.sampling.sampler import Sampler
 from pyrite.sampling.staged_training import StagedTraining
@@ -92,7 +92,7 @@ def run(
         watch: tags of its metrics (`pyrite.cluster.telemetry.training_metrics.run_tags`); None records no metrics.
         leave: see `Leave`. What it raises ends the run.
     """
-    torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
+    use_threads(config["resources"]["cpu"])
     peak = PeakMemory()
     state = load_state(store) if store else None
     outcome = Outcome(**state["outcome"]) if state else Outcome()

@@ -8,9 +8,9 @@ from typing import Any
 from pyrite.cluster.config.agents import checkpoint_of, learner_of
 from pyrite.cluster.config.trainer_option import files_of_trainer, trains_elsewhere
 from pyrite.cluster.output.provenance import code
-from pyrite.cluster.output.terminal import holding
+from pyrite.cluster.output.terminal import applying
 from pyrite.cluster.runs import shared_parts  # noqa: F401  declares the parts
-from pyrite.cluster.runs.agent_file import agent_content, has_agent
+from pyrite.cluster.runs.agent_file import agent_content, holds_agent
 from pyrite.cluster.runs.collections import Collections
 from pyrite.cluster.runs.shared_part import part_names
 from pyrite.ranking.digest import checkpoints_of, contents, digest
@@ -35,7 +35,7 @@ def provenance(config: dict[str, Any], collections: Collections) -> dict[str, st
 
     It is empty if an agent has not been learned yet.
     """
-    if learner_of(config) or ((agent := checkpoint_of(config)) and not has_agent(agent)):
+    if learner_of(config) or ((agent := checkpoint_of(config)) and not holds_agent(agent)):
         return {}
     checkpoints = checkpoints_of(config["ranker"])
     ranker = {"ranker": digest(checkpoints)} if checkpoints else {}
@@ -46,4 +46,4 @@ def provenance(config: dict[str, Any], collections: Collections) -> dict[str, st
         "rl": checkpoint_of(config) or "state" in config,
         "torch": trains_elsewhere(config),
     }
-    return keys_of(config, collections) | ranker | theirs | code(*holding(folders))
+    return keys_of(config, collections) | ranker | theirs | code(*applying(folders))

@@ -13,9 +13,9 @@ from pyrite.cluster.runs.assemble import assemble
 from pyrite.cluster.runs.parts import Base, Lists
 from pyrite.ranking.bm25 import Bm25Options
 from pyrite.ranking.evaluation.origins import Bm25Candidates
-from pyrite.ranking.lazy import torch
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.scoring import score_candidates
+from pyrite.ranking.threads import threads
 from pyrite.sampling.guarded_documents import GuardedDocuments
 
 if TYPE_CHECKING:
@@ -40,11 +40,7 @@ def rerank(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -
             negatives.documents[train], negatives.scores[train] = ranked.documents, ranked.scores
             negatives = negatives.without_relevant(inputs.encoded.judgements)
         parts[f"function:{name}"] = Lists(negatives, GuardedDocuments.joined([]))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the sums of several threads differ in their last bits
-    try:
+    with threads(1):  # the sums of several threads differ in their last bits
         training, sampler = assemble(config, parts, 0)
         training.fit(sampler)
         return score_candidates(training.ranker, inputs.encoded, inputs.split.test, lists.documents)
-    finally:
-        torch.set_num_threads(threads)

@@ -132,11 +132,11 @@ def read_ranker(
     return trained
 
 
-def precision_line(ranker: Ranker | None, option: str = "precision") -> str:
+def precision_line(ranker: Ranker | None) -> str:
     """Return the line that names the precision of a ranker's transformers, and the option; empty if it has none."""
     towers = [module for module in ranker.modules() if isinstance(module, Pretrained)] if ranker else []
     named = {str(tower.precision).removeprefix("torch.") for tower in towers}
-    return f"transformers compute in {' and '.join(sorted(named))} ({option})" if named else ""
+    return f"transformers compute in {' and '.join(sorted(named))} (precision)" if named else ""
 
 
 def _opened(place: str, options: dict[str, Any] | None) -> TrainedRanker:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.output.terminal import counted, holding
+from pyrite.cluster.output.terminal import applying, counted
 from pyrite.cluster.runs.cut_checkpoints import cut_of, frozen_of, only_cut
 from pyrite.cluster.runs.part_options import validation_node, validation_origins
 from pyrite.ranking.collections.collection import Collection
@@ -79,7 +79,7 @@ def _unanswered(collection: Collection, least: int) -> str:
         f"{' and '.join(tested)} (not measured)": tested,
         f"{unsplit:,} (neither trained on nor measured)": unsplit,
     }
-    return f"; queries without a relevant document: {', '.join(holding(parts))}"
+    return f"; queries without a relevant document: {', '.join(applying(parts))}"
 
 
 def _by_split(splits: pl.Series) -> dict[str, int]:
@@ -124,7 +124,7 @@ def _cut(counts: Mapping[str, int], config: Mapping[str, Any]) -> str:
         f"at most {counted(epochs or 0, 'epoch')}": epochs,
         f"ranker.preset={preset}": preset,
     }
-    said = ", ".join(holding(words))
+    said = ", ".join(applying(words))
     return f"; {f'scale={scale}' if scale else 'limits'} takes {said}" if said else ""
 
 

@@ -25,7 +25,7 @@ from pyrite.ranking.digest import digest
 from pyrite.ranking.errors import BadInput, refuse
 
 if TYPE_CHECKING:
-    from pyrite.cluster.search.schedulers import EarlyStopping
+    from pyrite.cluster.search.schedulers import TrialStopping
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
@@ -77,7 +77,7 @@ class OptunaRuns(Proposals):
     """
 
     def __init__(
-        self, plan: StudyPlan, points: Sequence[Point], made_of: MadeOf, scheduler: EarlyStopping | None = None
+        self, plan: StudyPlan, points: Sequence[Point], made_of: MadeOf, scheduler: TrialStopping | None = None
     ) -> None:
         super().__init__(plan, made_of)
         options = plan.options

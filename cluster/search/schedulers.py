@@ -28,7 +28,7 @@ CHOICES = "choose asha or median"
 
 
 @dataclass(frozen=True)
-class _Run:
+class _Stoppable:
     """A run that may be stopped: the scheduler of its search, the length of a fold, and its validation by step."""
 
     scheduler: TrialScheduler
@@ -36,7 +36,7 @@ class _Run:
     curve: dict[int, float]
 
 
-class EarlyStopping(Stopping):
+class TrialStopping(Stopping):
     """One scheduler of Ray Tune per method of a search, so that no method is stopped because of another.
 
     Args:
@@ -61,7 +61,7 @@ class EarlyStopping(Stopping):
         self.stopped: dict[str, Stop] = {}
         self._curves: dict[str, dict[int, float]] = {}
         self._searches: dict[tuple[str, ...], TrialScheduler] = {}
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[str, _Stoppable] = {}
         for event in events:
             if event["event"] == "run stopped":
                 name, at = event["run"], int(event["reached"])
@@ -86,7 +86,7 @@ class EarlyStopping(Stopping):
                 self._searches[method] = self.make()
                 self._searches[method].set_search_properties(VALUE, "max")
             curve = self._curves.setdefault(name, {})
-            self._runs[name] = _Run(self._searches[method], planned.config["training"]["max_epochs"], curve)
+            self._runs[name] = _Stoppable(self._searches[method], planned.config["training"]["max_epochs"], curve)
 
     def finished(self) -> bool:
         """Return whether a stopper has ended the search, so that no further run starts."""

@@ -47,10 +47,8 @@ def _progress_of(run: WatchedRun) -> tuple[str, str]:
 class LiveTable:
     """Progress, best and worst so far, and the time left, on a terminal or in a notebook; elsewhere lines of it."""
 
-    def __init__(
-        self, console: Console, total: int, done: int, measure: str, unit: str = "epoch", noun: str = "runs"
-    ) -> None:
-        self.unit, self.noun = unit, noun
+    def __init__(self, console: Console, total: int, done: int, measure: str, unit: str = "epoch") -> None:
+        self.unit = unit
         self.console, self.total, self.done, self.measure = console, total, done, measure
         self.waits = ""
         """Why runs wait for a node that the cluster does not have; empty if none does."""
@@ -60,7 +58,7 @@ class LiveTable:
         self.estimated: float | None = None  # the seconds of all runs, before any has ended
         self.running: dict[str, WatchedRun] = {}
         self.finished: dict[str, float] = {}
-        columns = TextColumn("{task.completed}/{task.total} " + noun), BarColumn(None), TextColumn("{task.description}")
+        columns = TextColumn("{task.completed}/{task.total} runs"), BarColumn(None), TextColumn("{task.description}")
         self._bar = Progress(*columns, expand=True)
         self._lines, self._printed = ExitStack(), (done, 0.0)
         self._task = self._bar.add_task("", total=total, completed=done)
@@ -99,9 +97,7 @@ class LiveTable:
         reached = self.done, self._within
         if reached != self._printed:
             self._printed = reached
-            self.console.print(
-                f"{self.done} of {self.total} {self.noun}{self._begun()}, {self.outlook()}", markup=False
-            )
+            self.console.print(f"{self.done} of {self.total} runs{self._begun()}, {self.outlook()}", markup=False)
 
     @property
     def _within(self) -> float:

@@ -18,6 +18,7 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.sweep import Planned
 from pyrite.cluster.runs.artifacts import Artifacts, OpenedParts
 from pyrite.cluster.runs.outcome import Outcome, mean_best
+from pyrite.cluster.training.trainer_runs import run_trainer
 from pyrite.ranking.lazy import torch
 
 if TYPE_CHECKING:
@@ -104,8 +105,6 @@ def launcher(
         leave: see `pyrite.cluster.runs.execute.Leave`. Workers always leave nodes that will be taken away.
     """
     if trains_elsewhere(config):
-        from pyrite.cluster.training.trainer_runs import run_trainer
-
         return partial(run_trainer, name=name)
     if config["resources"]["workers"] > 1:
         from pyrite.cluster.training.workers import run_on_workers

@@ -21,6 +21,7 @@ from pyrite.cluster.runs.outcome import Outcome
 from pyrite.cluster.runs.progress import Progress
 from pyrite.cluster.runs.states import StateStore
 from pyrite.cluster.telemetry.metrics import unique
+from pyrite.cluster.training.attach import attach_run
 from pyrite.cluster.training.coordinator import WorkerCoordinator
 from pyrite.ranking.checkpoint import from_bytes, to_bytes
 
@@ -126,8 +127,6 @@ def _train_share(
     first: bool,
 ) -> dict[str, Any]:
     """Execute one worker's share of a run, and return the fields of its outcome."""
-    from pyrite.cluster.training.attach import attach_run
-
     parts = opened(shared)
     store = store or cast(StateStore, _InCoordinator(coordinator))
     attach = partial(attach_run, config=config, name=name, note=lambda line: None)

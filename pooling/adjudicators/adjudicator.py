@@ -16,7 +16,7 @@ from pyrite.pooling.pool import TopicPool
 from pyrite.pooling.rewards import Binary, GradeReward
 from pyrite.pooling.sentinels import OPEN, OUTSIDE
 from pyrite.ranking.bounds import checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 
 @kernel
@@ -76,9 +76,12 @@ class Adjudicator(Method):
     @property
     def loop(self) -> Any:
         """Return the simulation's loop, compiled for this method."""
-        if not hasattr(self, "choose"):
-            where = f"{type(self).__module__}.{type(self).__name__}"
-            raise BadInput("has no choose", where, "write a function with @kernel, and choose = that function")
+        refuse(
+            not hasattr(self, "choose"),
+            "has no choose",
+            f"{type(self).__module__}.{type(self).__name__}",
+            "write a function with @kernel, and choose = that function",
+        )
         return _loop(self.choose, self.learn)
 
 
@@ -101,9 +104,12 @@ def judging_order(
     order = np.empty(pool.size, np.int32)
     state = adjudicator.start(pool, rng, runs)
     adjudicator.loop(pool, state, adjudicator.options(), rng, rewards, order)
-    if (np.bincount(order[order >= 0], minlength=pool.size) != 1).any():  # a method of the user's own
-        what = f"{type(adjudicator).__name__} did not choose each of a topic's {pool.size:,} documents once"
-        raise BadInput(what, "method", "choose one that is open, until none is left")
+    refuse(
+        (np.bincount(order[order >= 0], minlength=pool.size) != 1).any(),  # a method of the user's own
+        f"{type(adjudicator).__name__} did not choose each of a topic's {pool.size:,} documents once",
+        "method",
+        "choose one that is open, until none is left",
+    )
     return order
 
 

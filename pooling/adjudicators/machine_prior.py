@@ -15,7 +15,7 @@ from pyrite.pooling.pool import TopicPool
 from pyrite.pooling.rewards import GradeReward
 from pyrite.pooling.sentinels import NO_DOCUMENT, NO_GRADE, OPEN
 from pyrite.ranking.bounds import NonNegative, Positive, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 
 class MachineOptions(NamedTuple):
@@ -74,8 +74,9 @@ class MachinePrior(Adjudicator):
         return MachineOptions(self.doubt)
 
     def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> MachineState:
-        if not len(pool.machine):
-            raise BadInput("there are no grades of a machine", remedy="give machine=FILE, in the form of qrels")
+        refuse(
+            not len(pool.machine), "there are no grades of a machine", remedy="give machine=FILE, in the form of qrels"
+        )
         grades, level = np.unique(pool.machine, return_inverse=True)
         graded = grades != NO_GRADE
         prior = np.full(len(grades), 0.5)

@@ -14,7 +14,7 @@ from pyrite.pooling.pool import TopicPool
 from pyrite.pooling.rewards import GradeReward
 from pyrite.pooling.sentinels import NO_DOCUMENT, OPEN
 from pyrite.ranking.bounds import Positive, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 
 class StratifiedState(NamedTuple):
@@ -61,10 +61,8 @@ class StratifiedSampling(Sampled):
         reward: GradeReward | None = None,
     ) -> None:
         super().__init__(reward)
-        if sorted(set(bounds)) != list(bounds):
-            raise BadInput(f"bounds are {list(bounds)}", remedy="give ranks that rise")
-        if len(rates) != len(bounds) + 1:
-            raise BadInput(f"rates are {list(rates)}", remedy=f"give {len(bounds) + 1} numbers")
+        refuse(sorted(set(bounds)) != list(bounds), f"bounds are {list(bounds)}", remedy="give ranks that rise")
+        refuse(len(rates) != len(bounds) + 1, f"rates are {list(rates)}", remedy=f"give {len(bounds) + 1} numbers")
         self.bounds, self.rates = list(bounds), list(map(float, rates))
         self.choose, self.take = _choose, _take
 

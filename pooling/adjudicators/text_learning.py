@@ -14,7 +14,7 @@ from pyrite.pooling.rewards import GradeReward
 from pyrite.pooling.sentinels import NO_DOCUMENT, OPEN
 from pyrite.pooling.terms import matrix_of
 from pyrite.ranking.bounds import Positive, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.lazy import sklearn
 
 END, PLACE, BATCH, BATCHES = 0, 1, 2, 3
@@ -81,11 +81,11 @@ class TextLearning(Adjudicator):
 
     def check_texts(self, pool: TopicPool) -> None:
         """Raise `BadInput` for a pool that has no texts."""
-        if len(pool.terms.starts) != pool.size + 2:
-            raise BadInput(
-                f"{type(self).__name__} learns from texts, and the pool has none",
-                remedy="give collection.path=FOLDER, where documents and topics are",
-            )
+        refuse(
+            len(pool.terms.starts) != pool.size + 2,
+            f"{type(self).__name__} learns from texts, and the pool has none",
+            remedy="give collection.path=FOLDER, where documents and topics are",
+        )
 
     def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> LearningState:
         self.check_texts(pool)

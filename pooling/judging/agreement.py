@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import permutations
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -56,20 +56,15 @@ def krippendorff_alpha(documents: Iterable[Sequence[int]]) -> float | None:
     Two grades differ by the square of the number of grades given between them: 0 and 3 more than 0 and 1. None without
     documents with two grades, or if all grades are equal.
     """
-    pairs: defaultdict[tuple[int, int], float] = defaultdict(float)
-    for given in documents:
-        for pair in permutations(given, 2):
-            pairs[pair] += 1 / (len(given) - 1)
-    grades = sorted({grade for pair in pairs for grade in pair})
+    given = [list(grades) for grades in documents if len(grades) > 1]
+    grades = np.unique(list(chain.from_iterable(given)))
     if len(grades) < 2:
         return None
-    totals = {grade: sum(count for (first, _), count in pairs.items() if first == grade) for grade in grades}
-
-    def apart(one: int, other: int) -> float:
-        between = [totals[grade] for grade in grades if min(one, other) <= grade <= max(one, other)]
-        return 0.0 if one == other else (sum(between) - (totals[one] + totals[other]) / 2) ** 2
-
-    total = sum(totals.values())
-    observed = sum(count * apart(*pair) for pair, count in pairs.items())
-    expected = sum(totals[one] * totals[other] * apart(one, other) for one in grades for other in grades) / (total - 1)
-    return 1 - observed / expected
+    counts = np.array([[document.count(grade) for grade in grades] for document in given], float)
+    weighted = counts / (counts.sum(1, keepdims=True) - 1)
+    pairs = weighted.T @ counts - np.diag(weighted.sum(0))  # of two assessors' grades; no grade pairs with itself
+    totals = pairs.sum(0)
+    middles = np.cumsum(totals) - totals / 2
+    apart = (middles[:, None] - middles) ** 2
+    expected = totals @ apart @ totals / (totals.sum() - 1)
+    return 1 - float((pairs * apart).sum() / expected)

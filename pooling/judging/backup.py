@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from pyrite.pooling.judging.store import FILE
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 
 def back_up(folder: Path, copy: Path) -> int:
@@ -21,10 +21,8 @@ def back_up(folder: Path, copy: Path) -> int:
         BadInput: if there are no judgements, the file exists, or it can't be written.
     """
     source = folder / FILE
-    if not source.is_file():
-        raise BadInput("no judgements in it", folder, "give the out= of `pyrite judge`")
-    if copy.exists():
-        raise BadInput("already exists", copy, "name another file, or move it away")
+    refuse(not source.is_file(), "no judgements in it", folder, "give the out= of `pyrite judge`")
+    refuse(copy.exists(), "already exists", copy, "name another file, or move it away")
     unfinished = copy.with_name(f".{copy.name}.{os.getpid()}")
     try:
         unfinished.touch(mode=0o600)

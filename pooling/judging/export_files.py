@@ -15,8 +15,8 @@ from pathlib import Path
 import polars as pl
 
 from pyrite.ranking import trec_files
-from pyrite.ranking.errors import BadInput
-from pyrite.ranking.whole_file import replace_file
+from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.whole_file import as_parquet, replace_file
 
 PACKED: Mapping[str, Callable[[bytes], bytes]] = {
     ".gz": partial(gzip.compress, mtime=0), ".bz2": bz2.compress, ".xz": lzma.compress,
@@ -44,17 +44,11 @@ def _lines(rows: pl.DataFrame) -> bytes:
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows.iter_rows(named=True)).encode()
 
 
-def _parquet(rows: pl.DataFrame) -> bytes:
-    content = io.BytesIO()
-    rows.write_parquet(content)
-    return content.getvalue()
-
-
 FORMS: Mapping[str, Callable[[pl.DataFrame], bytes]] = {
     ".json": _json,  # {topic: {document: grade}}
     ".jsonl": _lines,
     ".tsv": lambda rows: rows.write_csv(separator="\t", quote_style="never").encode(),
-    ".parquet": _parquet,
+    ".parquet": as_parquet,
 }
 """The forms of judgements (topic, document, grade) by the endings of names. All others are TREC's lines."""
 
@@ -67,9 +61,12 @@ def ending_of(path: Path) -> tuple[str, str]:
     """
     packed = path.suffix.lower() if path.suffix.lower() in PACKED else ""
     form = Path(path.stem if packed else path.name).suffix.lower()
-    if form not in {*FORMS, TABLE} and not _TREC.fullmatch(form):
-        remedy = f"name it .txt (TREC), {', '.join(FORMS)}, or {TABLE} for a table with assessors; each may end in .gz"
-        raise BadInput(f"judgements are not written as {form}", path, remedy)
+    refuse(
+        form not in {*FORMS, TABLE} and not _TREC.fullmatch(form),
+        f"judgements are not written as {form}",
+        path,
+        f"name it .txt (TREC), {', '.join(FORMS)}, or {TABLE} for a table with assessors; each may end in .gz",
+    )
     return form, packed
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 NETWORK = {
     "nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "afs", "afpfs", "ncpfs", "webdav", "davfs", "ceph", "lustre",
@@ -40,9 +40,12 @@ def check_local(folder: Path) -> None:
     of many network file systems do not hold. The result would be a damaged file of judgements.
     """
     kind = file_system(folder)
-    if kind in NETWORK:
-        what = f"is on a network file system ({kind}), where judgements could be lost"
-        raise BadInput(what, folder, "choose an out= on a disk of this machine, and copy it when the judging is over")
+    refuse(
+        kind in NETWORK,
+        f"is on a network file system ({kind}), where judgements could be lost",
+        folder,
+        "choose an out= on a disk of this machine, and copy it when the judging is over",
+    )
 
 
 def file_system(path: Path) -> str:

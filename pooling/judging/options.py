@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pyrite.pooling.judging.export import Rule
 from pyrite.pooling.stopping import TargetRecall
 from pyrite.ranking.bounds import AtLeast, NonNegative, Positive, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 LONGEST_NAME = 40
 OWNER = "owner"
@@ -64,10 +64,12 @@ class Options:
 
     def __post_init__(self) -> None:
         grades = list(self.grades)
-        if len(grades) < 2 or grades != sorted(set(grades)):
-            raise BadInput(f"grades are {grades}", remedy="give two or more whole numbers, ascending, e.g. [0,1,2]")
-        if -1 in grades:
-            raise BadInput(f"grades are {grades}", remedy="-1 means pooled and not judged: give another number")
+        refuse(
+            len(grades) < 2 or grades != sorted(set(grades)),
+            f"grades are {grades}",
+            remedy="give two or more whole numbers, ascending, e.g. [0,1,2]",
+        )
+        refuse(-1 in grades, f"grades are {grades}", remedy="-1 means pooled and not judged: give another number")
         for option, texts in (("names", self.names), ("guidelines", self.guidelines)):
             if texts is not None and len(texts) != len(grades):
                 raise BadInput(f"{len(texts)} {option} for {len(grades)} grades", remedy="give each grade one")
@@ -89,8 +91,14 @@ class Options:
 def assessor_name(name: str) -> str:
     """Normalize an assessor's name, and refuse one that is empty, too long or not printable."""
     plain = " ".join(unicodedata.normalize("NFC", name).split())
-    if plain.casefold() == OWNER:
-        raise BadInput(f"{plain} can't be an assessor's name: the owner's decisions are kept under it", "assessors")
-    if not plain or len(plain) > LONGEST_NAME or not plain.isprintable():
-        raise BadInput(f"an assessor's name has 1 to {LONGEST_NAME} printable characters", "assessors")
+    refuse(
+        plain.casefold() == OWNER,
+        f"{plain} can't be an assessor's name: the owner's decisions are kept under it",
+        "assessors",
+    )
+    refuse(
+        not plain or len(plain) > LONGEST_NAME or not plain.isprintable(),
+        f"an assessor's name has 1 to {LONGEST_NAME} printable characters",
+        "assessors",
+    )
     return plain

@@ -15,6 +15,17 @@ class Refused(Exception):
     """A request that can't be met. Its text is shown to the assessor."""
 
 
+def refuse_request(wrong: object, what: str) -> None:
+    """Raise `Refused` if something is wrong.
+
+    Args:
+        wrong: a condition.
+        what: the reason, in a sentence for the assessor.
+    """
+    if wrong:
+        raise Refused(what)
+
+
 def _clean(note: str) -> str:
     if "\x00" in note:
         raise ValueError("holds a NUL character")

@@ -23,7 +23,7 @@ from starlette.routing import Route
 from pyrite.pooling.judging import export, store
 from pyrite.pooling.judging.access import AccessControl, Link, set_cookie
 from pyrite.pooling.judging.options import OWNER
-from pyrite.pooling.judging.requests import Id, Note, Refused, RequestId, parse, well_formed
+from pyrite.pooling.judging.requests import Id, Note, Refused, RequestId, parse, refuse_request, well_formed
 from pyrite.pooling.judging.session import Session, Stale
 from pyrite.pooling.judging.view import View
 
@@ -160,8 +160,7 @@ class _Handlers:
     async def sign_in(self, request: Request) -> Response:
         """Sign in under a name, and remember it in a cookie."""
         fields, link = await _fields(request, Session.sign_in), _link(request)
-        if link.assessor not in (None, fields["name"]):
-            raise Refused(f"This is the link of {link.assessor}.")
+        refuse_request(link.assessor not in (None, fields["name"]), f"This is the link of {link.assessor}.")
         assessor = await run_in_threadpool(self._session.sign_in, **fields)
         answer = _json(await run_in_threadpool(self._state, link, assessor))
         set_cookie(answer, self._cookie, quote(assessor), request.scope)
@@ -210,8 +209,7 @@ def _correct(
 
 
 def _given(grade: int | None, cannot_judge: bool) -> int | None:
-    if grade is None and not cannot_judge:
-        raise Refused("The grade is missing.")
+    refuse_request(grade is None and not cannot_judge, "The grade is missing.")
     return None if cannot_judge else grade
 
 

@@ -17,13 +17,13 @@ from pyrite.pooling.across_topics import AcrossTopics
 from pyrite.pooling.judging.copies import NO_COPIES, with_firsts
 from pyrite.pooling.judging.imports import Made
 from pyrite.pooling.judging.options import LONGEST_NOTE, LONGEST_PASSAGE, Options, assessor_name
-from pyrite.pooling.judging.requests import Id, Refused, RequestId
+from pyrite.pooling.judging.requests import Id, Refused, RequestId, refuse_request
 from pyrite.pooling.judging.revocable_order import Place, RevocableOrder
-from pyrite.pooling.judging.state import Judgement, JudgingState
+from pyrite.pooling.judging.state import Assignment, Judgement, JudgingState
 from pyrite.pooling.judging.store import FILE, Event, Kind, Store
 from pyrite.pooling.pool import Pool
 from pyrite.pooling.simulation import Method
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import BLANK
 
 PAGE = 50
@@ -59,9 +59,11 @@ class Session:
         holds: Callable[[str], bool] | None = None,
         copies: pl.DataFrame = NO_COPIES,
     ) -> None:
-        if not options.grades[0] < pool.relevant_from <= options.grades[-1]:
-            what = f"grades are {list(options.grades)} and relevant_from is {pool.relevant_from}"
-            raise BadInput(what, remedy="some grades must be relevant and some not")
+        refuse(
+            not options.grades[0] < pool.relevant_from <= options.grades[-1],
+            f"grades are {list(options.grades)} and relevant_from is {pool.relevant_from}",
+            remedy="some grades must be relevant and some not",
+        )
         self.options, self._store, self._holds = options, store, holds
         self.assessors = None if options.assessors is None else list(map(assessor_name, options.assessors))
         self.known = store.known()
@@ -76,8 +78,7 @@ class Session:
         self.gold: list[dict[int, int]] = [{} for _ in names]
         if gold is not None:
             self.gold = _by_place(with_firsts(gold, copies), names)
-            if not any(self.gold):
-                raise BadInput("no gold document is in the pool", "gold", "name documents of the runs")
+            refuse(not any(self.gold), "no gold document is in the pool", "gold", "name documents of the runs")
             for known, tried in zip(self.known_grades, self.gold, strict=True):
                 known |= tried  # the method has learned their grades
         self.known_relevant = [
@@ -125,8 +126,7 @@ class Session:
             name = assessor_name(name)
         except BadInput as error:
             raise Refused(f"{error.what[0].upper()}{error.what[1:]}.") from None
-        if not self.is_listed(name):
-            raise Refused(f"{name} is not among the assessors of this pool.")
+        refuse_request(not self.is_listed(name), f"{name} is not among the assessors of this pool.")
         with self.up_to_date() as state:
             if name not in state.assessors:
                 start = [] if self.by_method else [self._event("turn", name, (self._emptiest_topic(name), None))]
@@ -160,8 +160,7 @@ class Session:
             Stale: if the document is not on this assessor's screen.
         """
         self._check_grade(grade, note)
-        if len(rationale) > LONGEST_PASSAGE:
-            raise Refused(f"A marked passage has up to {LONGEST_PASSAGE:,} characters.")
+        refuse_request(len(rationale) > LONGEST_PASSAGE, f"A marked passage has up to {LONGEST_PASSAGE:,} characters.")
         with self.up_to_date():
             place = self._place(topic, document)
             kind: Kind = "gold" if place is not None and place[1] in self.gold[place[0]] else "judge"
@@ -321,25 +320,13 @@ class Session:
             if place is None:
                 raise Refused(f"There is no topic {topic}.")
             number = place[0]
-            if place[1] in self.known_grades[number]:
-                raise Refused("This document was judged before.")
+            refuse_request(place[1] in self.known_grades[number], "This document was judged before.")
             assignment = state.assignments[number].get(place[1])
-            if assignment is None:
-                if place[1] >= len(self.pool.topics[number].documents):  # no run has it
-                    if re.search(BLANK, document):
-                        raise Refused(
-                            "This document can't be judged: its id has a blank in it, and no qrels could hold it."
-                        )
-                    if not exists:
-                        raise Refused("The collection has no such document.")
-            elif assessor in assignment.judgements:
-                raise Refused("You have judged this document: it is in the list of your judgements.")
-            elif assignment.holders - {assessor}:
-                raise Refused("Another assessor has this document on the screen.")
-            elif not assignment.waits and assessor not in assignment.holders:
-                raise Refused("This document was judged by another assessor.")
-            if self._is_anothers(number, assessor):
-                raise Refused(f"This is the topic of {self.owner_of(number)}.")
+            if assignment is not None:
+                _check_assignable(assignment, assessor)
+            elif place[1] >= len(self.pool.topics[number].documents):  # no run has it
+                _check_unpooled(document, exists)
+            refuse_request(self._is_anothers(number, assessor), f"This is the topic of {self.owner_of(number)}.")
             events = [] if state.assessors[assessor] == number else [Event("turn", assessor, topic)]
             if place in state.open[assessor]:  # shown last is shown
                 events.append(Event("hand back", assessor, topic, document))
@@ -351,8 +338,8 @@ class Session:
         with self.up_to_date() as state:
             event = Event("resolve", assessor, topic, document, grade, request=request)
             if not self._repeats(event):
-                if self._place(topic, document) not in state.disputed:
-                    raise Refused("Assessors do not differ on this document.")
+                disputed = self._place(topic, document) in state.disputed
+                refuse_request(not disputed, "Assessors do not differ on this document.")
                 self._record(event)
 
     def owner_of(self, topic: int) -> str | None:
@@ -426,14 +413,16 @@ class Session:
         owners = self.options.owners
         if owners is None:
             return {}
-        if self.by_method:
-            raise BadInput("topics can't be owned where the method chooses them", "owners", "leave owners= out")
+        refuse(self.by_method, "topics can't be owned where the method chooses them", "owners", "leave owners= out")
         named = {} if owners == "first" else {topic: assessor_name(owner) for topic, owner in owners.items()}
         for topic, owner in named.items():
-            if topic not in self.topics:
-                raise BadInput(f"there is no topic {topic!r} in the pool", "owners", "name topics of the runs")
-            if not self.is_listed(owner):
-                raise BadInput(f"{owner} owns topic {topic} and is not among the assessors", "owners")
+            refuse(
+                topic not in self.topics,
+                f"there is no topic {topic!r} in the pool",
+                "owners",
+                "name topics of the runs",
+            )
+            refuse(not self.is_listed(owner), f"{owner} owns topic {topic} and is not among the assessors", "owners")
         return {self.topics[topic]: owner for topic, owner in named.items()}
 
     def _budgets(self) -> list[int]:
@@ -441,9 +430,8 @@ class Session:
         budget = self.options.budget
         if not isinstance(budget, Mapping):
             return [max(self.sizes, default=0) if budget is None else budget] * len(self.sizes)
-        if self.by_method:
-            what = "topics can't have budgets of their own where the method chooses them"
-            raise BadInput(what, "budget", "give one number, or another method")
+        what = "topics can't have budgets of their own where the method chooses them"
+        refuse(self.by_method, what, "budget", "give one number, or another method")
         if unknown := budget.keys() - self.topics.keys():
             raise BadInput(f"there is no topic {min(unknown)!r} in the pool", "budget", "name topics of the runs")
         return [budget.get(name, size) for name, size in zip(self.topics, self.sizes, strict=True)]
@@ -514,21 +502,33 @@ class Session:
         if before is None:
             return False
         undecided: dict[str, Any] = dict.fromkeys(left_open)
-        if replace(before, id=0, at=0.0, **undecided) != event:
-            raise Refused("This request was made before, with another content.")
+        changed = replace(before, id=0, at=0.0, **undecided) != event
+        refuse_request(changed, "This request was made before, with another content.")
         return True
 
     def _check_signed_in(self, assessor: str) -> None:
-        if assessor not in self.state.assessors:
-            raise Refused("Please sign in first.")
-        if not self.is_listed(assessor):
-            raise Refused(f"{assessor} is no longer among the assessors of this pool.")
+        refuse_request(assessor not in self.state.assessors, "Please sign in first.")
+        refuse_request(not self.is_listed(assessor), f"{assessor} is no longer among the assessors of this pool.")
 
     def _check_grade(self, grade: int | None, note: str) -> None:
-        if grade is not None and grade not in self.options.grades:
-            raise Refused(f"{grade} is not one of the grades.")
-        if len(note) > LONGEST_NOTE:
-            raise Refused(f"A note has up to {LONGEST_NOTE:,} characters.")
+        refuse_request(grade is not None and grade not in self.options.grades, f"{grade} is not one of the grades.")
+        refuse_request(len(note) > LONGEST_NOTE, f"A note has up to {LONGEST_NOTE:,} characters.")
+
+
+def _check_assignable(assignment: Assignment, assessor: str) -> None:
+    """Raise `Refused` if an assessor can't get a document that was handed out before."""
+    judged = assessor in assignment.judgements
+    refuse_request(judged, "You have judged this document: it is in the list of your judgements.")
+    refuse_request(assignment.holders - {assessor}, "Another assessor has this document on the screen.")
+    complete = not assignment.waits and assessor not in assignment.holders
+    refuse_request(complete, "This document was judged by another assessor.")
+
+
+def _check_unpooled(document: str, exists: bool) -> None:
+    """Raise `Refused` if a document that no run has can't be judged."""
+    what = "This document can't be judged: its id has a blank in it, and no qrels could hold it."
+    refuse_request(re.search(BLANK, document), what)
+    refuse_request(not exists, "The collection has no such document.")
 
 
 def _by_place(grades: pl.DataFrame, names: dict[str, dict[str, int]]) -> list[dict[int, int]]:

@@ -15,7 +15,7 @@ import polars as pl
 
 from pyrite.pooling.judging.copies import COPIES, NO_COPIES
 from pyrite.pooling.judging.folder import check_local, make_private, private_file
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.links import refuse_links
 
 FILE, LOCK = "judgements.sqlite", "server.lock"
@@ -236,8 +236,7 @@ class Snapshot:
 
 def read(folder: Path) -> Snapshot:
     """Read a folder, whether or not a server is writing to it."""
-    if not (folder / FILE).is_file():
-        raise BadInput("no judgements in it", folder, "give the out= of `pyrite judge`")
+    refuse(not (folder / FILE).is_file(), "no judgements in it", folder, "give the out= of `pyrite judge`")
     try:
         with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as connection:
             if not _has_columns(connection):

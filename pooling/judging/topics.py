@@ -9,7 +9,7 @@ import polars as pl
 
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.topic_files import TEXTS, topic_rows
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 
 class TopicText(NamedTuple):
@@ -34,8 +34,7 @@ def read_topics(path: str | Path, encoding: str = "utf-8", faults: Faults | None
         # The first name that has a text counts; `question` alone is the title.
         fields = (next((field for field in names if texts.get(field)), "") for names in TEXTS.values())
         topics[name] = TopicText(*(texts.pop(field, "") for field in fields))
-    if not topics:
-        raise BadInput("no topics in it", path)
+    refuse(not topics, "no topics in it", path)
     return topics
 
 

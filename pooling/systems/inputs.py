@@ -14,7 +14,7 @@ from pyrite.pooling.systems.term_index import Scores, TermIndex, character_grams
 from pyrite.ranking.bm25 import Bm25Options
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.encoding import EncodedCollection
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.mean_vectors import MeanVectorIndex
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
@@ -129,8 +129,7 @@ class SystemInputs:
 
     def made(self, name: str) -> RankedLists:
         """Return the list of an earlier system; raise `BadInput` if it was left out."""
-        if name not in self.lists:
-            raise BadInput(f"builds on {name}, which was left out")
+        refuse(name not in self.lists, f"builds on {name}, which was left out")
         return self.lists[name]
 
     def spread(self, lists: RankedLists) -> Scores:

@@ -24,7 +24,7 @@ from pyrite.ranking.collections.pydocs import Pydocs
 from pyrite.ranking.collections.splits import shuffled
 from pyrite.ranking.digest import digest
 from pyrite.ranking.encoding import Encoder
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.ranked_lists import RankedLists, stack_lists
 from pyrite.ranking.splits import Split, split_queries
 from pyrite.ranking.trec_files import check_ids, write_qrels, write_run
@@ -76,8 +76,11 @@ def make_systems(
         rerank: trains the rankers among the systems; without it they are left out.
         on_system: called with the name of each finished system, the number of finished systems, and their total.
     """
-    if min(topics, fewest, depth) < 1:
-        raise BadInput(f"topics={topics}, fewest={fewest}, depth={depth}", remedy="give whole numbers from 1 up")
+    refuse(
+        min(topics, fewest, depth) < 1,
+        f"topics={topics}, fewest={fewest}, depth={depth}",
+        remedy="give whole numbers from 1 up",
+    )
     made_by = [FORMAT, collection.fingerprint, topics, fewest, depth, list(SYSTEMS), [_version(p) for p in _PACKAGES]]
     made_by += ["untrained"] if rerank is None else []
     entry = Path(os.path.expanduser(folder)) / f"{collection.name}-{digest(made_by)}"
@@ -126,8 +129,9 @@ def _inputs(collection: Collection, topics: int, fewest: int, depth: int, rerank
     split = split_queries(collection, encoded, 5, {"train": 500, "dev": 100, "test": None})[0]
     able = np.diff(encoded.judgements.relevant().offsets) >= fewest
     able[np.concatenate([split.train, split.dev])] = False
-    if not able.any():
-        raise BadInput(f"no query left to rank for has {fewest} relevant documents", collection.name, "ask for fewer")
+    refuse(
+        not able.any(), f"no query left to rank for has {fewest} relevant documents", collection.name, "ask for fewer"
+    )
     drawn = shuffled(collection.queries["id"].filter(able))[:topics]
     chosen = np.flatnonzero(collection.queries["id"].is_in(drawn.implode()))
     return SystemInputs(collection, encoded, vocabulary, Split(split.train, split.dev, chosen), depth, rerank)
@@ -154,10 +158,8 @@ def _ranked(scores: Scores, inputs: SystemInputs) -> RankedLists:
     """Return the best documents of each topic in the order that readers of runs restore: equal scores (as float32) by
     id, the later one first.
     """
-    if np.isnan(scores).any():
-        raise BadInput("its scores are not numbers")
-    if not np.isfinite(scores).any():
-        raise BadInput("it retrieves nothing")
+    refuse(np.isnan(scores).any(), "its scores are not numbers")
+    refuse(not np.isfinite(scores).any(), "it retrieves nothing")
     lists: list[tuple[NDArray[np.integer], NDArray[np.floating]]] = []
     for row in scores.astype(np.float32):
         retrieved = np.flatnonzero(row > -np.inf)

@@ -68,9 +68,12 @@ class BatchVersions:
         limited = refresh.max_staleness is not None or refresh.on_lost_shard == "skip"
         what = "max_staleness and on_lost_shard=skip are for an index of Pyrite's rankers"
         refuse(limited, what, "refresh", "leave them out, or choose mode=lagged")
-        if refresh.mode == "sync" and loader.workers:
-            what = f"{loader.workers} loader workers fetch batches ahead, and sync serves the weights of the last step"
-            raise BadInput(what, "refresh.mode=sync", "choose mode=lagged, or dataloader_num_workers=0")
+        refuse(
+            refresh.mode == "sync" and loader.workers,
+            f"{loader.workers} loader workers fetch batches ahead, and sync serves the weights of the last step",
+            "refresh.mode=sync",
+            "choose mode=lagged, or dataloader_num_workers=0",
+        )
         if refresh.mode == "lagged" and refresh.delay * loader.accumulation < loader.lead:
             least = -(-loader.lead // loader.accumulation)
             what = f"lag is {refresh.delay}, and the loader fetches {loader.lead} batches ahead"

@@ -6,18 +6,14 @@ It comes from the trainer that started the process.
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
-import time
 from typing import BinaryIO
 
 import torch
 from ray import cloudpickle
 
+from pyrite.cluster.executors.worker import end_with
 from pyrite.torch.version_files import FAILED
-
-LOOK_S = 0.5
 
 
 def message(source: BinaryIO) -> bytes:
@@ -25,22 +21,11 @@ def message(source: BinaryIO) -> bytes:
     return source.read(int.from_bytes(source.read(8), "big"))
 
 
-def end_with(parent: int) -> None:
-    """End this process when its parent has ended: others may hold its input open."""
-
-    def look() -> None:
-        while os.getppid() == parent:
-            time.sleep(LOOK_S)
-        os._exit(0)
-
-    threading.Thread(target=look, daemon=True).start()
-
-
 def main() -> None:
     """Build versions until the trainer ends."""
     source = sys.stdin.buffer
     encoder, texts, folder, device, threads, parent = cloudpickle.loads(message(source))
-    end_with(parent)
+    end_with(parent, 0)  # others may hold its input open
     torch.set_num_threads(threads)
     encoder.to(device)
     while content := message(source):

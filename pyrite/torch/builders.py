@@ -16,9 +16,17 @@ import ray
 import torch
 from ray import cloudpickle
 
+from pyrite.cluster.index.client import RemoteIndex
 from pyrite.cluster.index.encoder import PreparedCorpus
+from pyrite.cluster.index.encoder_pool import EncoderOptions
+from pyrite.cluster.index.version_build import IndexSpec
+from pyrite.cluster.output.cache import cache_of
 from pyrite.ranking.checkpoint import to_bytes
+from pyrite.ranking.embedding import BLOCK
+from pyrite.ranking.query_lists import QueryLists
+from pyrite.ranking.ranges import shard_ranges
 from pyrite.ranking.whole_file import replace_file
+from pyrite.sampling.retrieval.dense import Refresh
 from pyrite.torch.text_encoder import FunctionEncoder, TextEncoder
 from pyrite.torch.version_files import FAILED, IndexedTexts, VersionFolder, save_lists
 
@@ -139,14 +147,6 @@ class BuildOnRay(_FromWeights):
         shards: int,
         encoders: Mapping[str, Any],
     ) -> None:
-        from pyrite.cluster.index.client import RemoteIndex
-        from pyrite.cluster.index.encoder_pool import EncoderOptions
-        from pyrite.cluster.index.version_build import IndexSpec
-        from pyrite.cluster.output.cache import cache_of
-        from pyrite.ranking.embedding import BLOCK
-        from pyrite.ranking.ranges import shard_ranges
-        from pyrite.sampling.retrieval.dense import Refresh
-
         super().__init__(encoder, folder)
         self.texts, self._thread = texts, ThreadPoolExecutor(1, "negative-index")
         spec = IndexSpec(
@@ -171,8 +171,6 @@ class BuildOnRay(_FromWeights):
             self.index.close()
 
     def _build(self, step: int) -> None:
-        from pyrite.ranking.query_lists import QueryLists
-
         try:
             self.index.publish(self.folder.weights(step), step)
             queries = self.texts.listed.queries

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pyrite.ranking.collections.collection import Collection
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.query_lists import Listed
 from pyrite.ranking.ranked_lists import rectangle
 from pyrite.sampling.retrieval.dense import Dense, Refresh
@@ -44,8 +44,12 @@ class MovingIndex:
     def prepare(self, collection: Collection, training: ExternalTraining, sampler: Sampler) -> None:
         """Read the texts, and what is asked of the index by the functions of a sampler."""
         dense = [function for function in sampler.functions.values() if isinstance(function, Dense)]
-        if any((each.index, each.shards) != (dense[0].index, dense[0].shards) for each in dense):
-            raise BadInput("two dense functions ask for different indexes", "function", "give both the same index=")
+        refuse(
+            any((each.index, each.shards) != (dense[0].index, dense[0].shards) for each in dense),
+            "two dense functions ask for different indexes",
+            "function",
+            "give both the same index=",
+        )
         queries = np.unique(training.examples.queries).astype(np.int64)
         relevant = training.encoded.judgements.relevant()
         judged = rectangle(relevant.documents, relevant.offsets, queries, -1)
@@ -126,10 +130,12 @@ class MovingIndex:
 def refresh_of(sampler: Sampler, given: Refresh | int | str | None) -> Refresh:
     """Return when the index is refreshed: as the dense functions specify, or as given for selectors reading scores."""
     asked = {function.refresh for function in sampler.functions.values() if isinstance(function, Dense)}
-    if len(asked) > 1:
-        raise BadInput(
-            "two dense functions are refreshed at different times", "function", "give both the same refresh="
-        )
+    refuse(
+        len(asked) > 1,
+        "two dense functions are refreshed at different times",
+        "function",
+        "give both the same refresh=",
+    )
     if asked:
         what = "the dense function has a refresh of its own"
         refuse(given is not None, what, "refresh", "leave it out, or give it to `Dense(…, refresh=…)`")

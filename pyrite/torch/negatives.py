@@ -439,12 +439,18 @@ class Negatives(IterableDataset[ServedBatch]):
     @functools.cached_property
     def _transformed(self) -> BatchNegatives:
         """The negatives of `transform`, with an index that has been started."""
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            what = "several processes train, and each would have an index of its own"
-            raise BadInput(what, "transform", "attach the trainer's collator, or mine to a file")
-        if self._reads_versions(self._trainer_sampler) and self._refresh.mode != "async":
-            what = "rows of a transform have no number of their batch, so that they get the newest version"
-            raise BadInput(what, "refresh.mode", 'choose Refresh("async", …)')
+        refuse(
+            int(os.environ.get("WORLD_SIZE", "1")) > 1,
+            "several processes train, and each would have an index of its own",
+            "transform",
+            "attach the trainer's collator, or mine to a file",
+        )
+        refuse(
+            self._reads_versions(self._trainer_sampler) and self._refresh.mode != "async",
+            "rows of a transform have no number of their batch, so that they get the newest version",
+            "refresh.mode",
+            'choose Refresh("async", …)',
+        )
         what = "rows of a transform have no number of their batch, so that a schedule would stay at its start"
         moves = isinstance(self._trainer_sampler.policy, Schedule)
         refuse(moves, what, "policy", "choose policy=mixture, or attach the trainer's collator")
@@ -561,9 +567,12 @@ def _without_in_batch(config: dict[str, Any]) -> dict[str, Any]:
     """Return a configuration without in-batch negatives, which the loss of a trainer adds by itself."""
     functions = {name: node for name, node in config["function"].items() if node["_target_"] != IN_BATCH}
     dropped = config["function"].keys() - functions.keys()
-    if dropped and not config["policy"]["_target_"].endswith(".Fixed"):
-        what = "in-batch negatives are added by the loss to every row, and a policy can't choose them for some"
-        raise BadInput(what, "policy", "leave InBatch() out, or choose policy=fixed")
+    refuse(
+        dropped and not config["policy"]["_target_"].endswith(".Fixed"),
+        "in-batch negatives are added by the loss to every row, and a policy can't choose them for some",
+        "policy",
+        "leave InBatch() out, or choose policy=fixed",
+    )
     for name in dropped:
         _check_in_batch(config, name)
     others = {

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.ranking.batch import Batch
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.ranked_lists import rectangle
 from pyrite.sampling.filtered import FilteredFunction
 from pyrite.sampling.policies.policy import SamplingPolicy
@@ -128,9 +128,12 @@ class PairDraws:
         missing = self.sampler.count - len(taken)
         without = np.concatenate([taken[None].astype(np.int32), barred], axis=1)
         documents = FilteredFunction(self._random, self._relevant, without).sample(one, missing, rng).documents[0]
-        if len(documents) < missing or (documents < 0).any():
-            what = f"a query has fewer than {self.sampler.count} documents that may be its negatives"
-            raise BadInput(what, "negatives", "choose fewer, smaller batches, or a larger collection")
+        refuse(
+            len(documents) < missing or (documents < 0).any(),
+            f"a query has fewer than {self.sampler.count} documents that may be its negatives",
+            "negatives",
+            "choose fewer, smaller batches, or a larger collection",
+        )
         return documents
 
     def _empty_documents(self) -> NDArray[np.int32]:

@@ -87,9 +87,12 @@ class TextEncoder(DenseRanker):
     def _read(self, texts: list[str], kind: str) -> Tensor:
         read = self.encode(texts, kind)
         vectors = torch.as_tensor(read.detach().cpu() if isinstance(read, Tensor) else np.asarray(read)).float()
-        if vectors.ndim != 2 or len(vectors) != len(texts):
-            what = f"returned an array of shape {tuple(vectors.shape)} for {len(texts)} texts"
-            raise BadInput(what, "encode", "return one vector per text: [texts, dimension]")
+        refuse(
+            vectors.ndim != 2 or len(vectors) != len(texts),
+            f"returned an array of shape {tuple(vectors.shape)} for {len(texts)} texts",
+            "encode",
+            "return one vector per text: [texts, dimension]",
+        )
         return vectors
 
 

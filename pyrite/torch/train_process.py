@@ -21,13 +21,14 @@ import torch
 from ray import cloudpickle
 
 from pyrite.cluster.config.trainer_option import NAMED, is_command
+from pyrite.cluster.executors.worker import end_with
 from pyrite.cluster.runs.measure import MIB, PeakMemory, append_queries, append_values
 from pyrite.cluster.runs.outcome import Outcome
 from pyrite.cluster.training.trainer_runs import INTERRUPTED, size_of
 from pyrite.ranking.checkpoint import to_bytes
 from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.threads import use_threads
 from pyrite.ranking.whole_file import replace_file
-from pyrite.torch.beside import end_with
 from pyrite.torch.left_rankers import left_by
 from pyrite.torch.training_data import TrainingData
 
@@ -35,7 +36,7 @@ from pyrite.torch.training_data import TrainingData
 def train_all_folds(config: dict[str, Any], parts: dict[str, Any], collection: Any) -> Outcome:
     """Train and measure once per fold."""
     outcome, peak = Outcome(), PeakMemory()
-    torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
+    use_threads(config["resources"]["cpu"])
     for fold in range(len(parts["base"].splits)):
         with tempfile.TemporaryDirectory(prefix="pyrite-run-") as scratch:
             data = TrainingData(config, parts, collection, fold, Path(scratch) / "scratch")
@@ -126,7 +127,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    end_with(os.getppid())
+    end_with(os.getppid(), 0)
     try:
         main()
     except KeyboardInterrupt:  # of Ctrl-C, which reaches the study too

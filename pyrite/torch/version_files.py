@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pyrite.ranking.checkpoint import from_bytes
 from pyrite.ranking.embedding import BLOCK, block_starts, embed, embed_sparse
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.index import IndexOptions
 from pyrite.ranking.index_versions import (
     DOCUMENTS,
@@ -193,9 +193,12 @@ class VersionFolder:
         """Bring the versions of a checkpoint back. Return the steps of those that are built again, by their weights."""
         versions = sorted(path for path in saved.glob("0*") if path.name.isdigit())
         weights = sorted(saved.glob("weights/*.safetensors"))
-        if not versions and not weights:
-            what = "holds no versions of the negative index"
-            raise BadInput(what, saved, "resume from a checkpoint that was saved with the negatives attached")
+        refuse(
+            not versions and not weights,
+            "holds no versions of the negative index",
+            saved,
+            "resume from a checkpoint that was saved with the negatives attached",
+        )
         for path in [*versions, *weights]:
             _link(path, self.path / path.relative_to(saved))
         if versions:

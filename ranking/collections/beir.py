@@ -20,7 +20,7 @@ from pyrite.ranking.collections.json_documents import read_entries
 from pyrite.ranking.collections.judgement_files import judgements_of
 from pyrite.ranking.collections.opened import ENDINGS, plain_name
 from pyrite.ranking.collections.reader import DOCUMENTS, QUERIES, frames, not_read, spans_of, stamps, together
-from pyrite.ranking.collections.row_files import NO_DATA, check_parts
+from pyrite.ranking.collections.row_files import NO_DATA, check_parts, files_named
 from pyrite.ranking.collections.splits import SPLIT_FILES, TEST, split_named
 from pyrite.ranking.errors import BadInput, refuse
 
@@ -91,11 +91,7 @@ class Beir(FolderWithCandidates):
 
     def _files(self, name: str) -> list[Path]:
         """Return the files of documents or queries: one with a usual name, or the parts in a folder of this name."""
-        here = self.folder
-        usual = (here / f"{name}{ending}" for ending in (*map(".jsonl{}".format, ("", *ENDINGS)), ".parquet", ".json"))
-        present = list(filter(Path.exists, usual))
-        of_subset = sorted((here / f"{self.subset}-{name}").glob("*.parquet"))  # as MTEB has languages
-        files = present[:1] or of_subset or self._chosen(sorted((here / name).glob("*.parquet")))
+        files = files_named(self.folder, (name,), self.subset, ".json")
         if not files:
             raise self._without(name)
         check_parts(files)

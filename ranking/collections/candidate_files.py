@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from pyrite.ranking.collections.checks import are_distinct
-from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
+from pyrite.ranking.collections.faults import Faults, refuse_row
 from pyrite.ranking.collections.json_rows import decoded, is_row, json_rows, parsed
 from pyrite.ranking.collections.judgement_files import run_rows
 from pyrite.ranking.collections.lines import lines
@@ -169,11 +169,8 @@ FORMS: tuple[tuple[Callable[[Path, str], bool], Callable[[Path, Faults], Iterabl
 
 def _of_rows(file: Path, rows: Iterable[tuple[int, Mapping[str, Any]]], faults: Faults) -> Iterator[Candidate]:
     """Yield the candidates of rows: a query's id, and lists of documents by name, with their scores."""
-    for place, row in rows:
-        try:
-            yield from _of_row(row)
-        except RowFault as fault:
-            faults.report_row(fault, file, place)
+    for _, candidates in faults.read_each(rows, _of_row, file):
+        yield from candidates
 
 
 def _of_row(row: Mapping[str, Any]) -> list[Candidate]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
     import polars as pl
 
+Row = TypeVar("Row")
+Content = TypeVar("Content")
 SKIP = "fix it, or set strict=false to skip and count such faults"
 
 
@@ -74,6 +76,16 @@ class Faults:
         if fault.always:
             raise BadInput(fault.what, f"{file}:{line}", fault.remedy)
         self.report(fault.kind, fault.what, file, line, remedy=fault.remedy)
+
+    def read_each(
+        self, rows: Iterable[tuple[int, Row]], read: Callable[[Row], Content], file: str | PathLike[str]
+    ) -> Iterator[tuple[int, Content]]:
+        """Yield the line of each row of a file, and its content; report the rows whose reading raises `RowFault`."""
+        for line, row in rows:
+            try:
+                yield line, read(row)
+            except RowFault as fault:
+                self.report_row(fault, file, line)
 
     def only(
         self,

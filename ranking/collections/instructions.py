@@ -5,16 +5,14 @@ MTEB puts an instruction behind its query, with a blank between them, for every 
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 
-from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
+from pyrite.ranking.collections.faults import Faults, refuse_row
 from pyrite.ranking.collections.names import first
-from pyrite.ranking.collections.opened import ENDINGS
-from pyrite.ranking.collections.row_files import read_rows
+from pyrite.ranking.collections.row_files import files_named, read_rows
 
 FOLDERS = ("instruction", "instructions")
 INSTRUCTION = "instruction"
@@ -26,12 +24,7 @@ UNKNOWN = "instructions of queries that are not there (left out)"
 
 def instruction_files(folder: Path, subset: str | None) -> list[Path]:
     """Return the files of instructions in a folder: `instruction.jsonl`, or the parts in a folder of this name."""
-    endings = (*map(".jsonl{}".format, ("", *ENDINGS)), ".parquet")
-    usual = (folder / f"{name}{ending}" for name in FOLDERS for ending in endings)
-    of_subset = sorted((folder / f"{subset}-{INSTRUCTION}").glob("*.parquet"))
-    in_folders = itertools.chain.from_iterable(sorted((folder / name).glob("*.parquet")) for name in FOLDERS)
-    parts = [file for file in in_folders if subset is None or file.name.startswith(f"{subset}-")]
-    return list(filter(Path.exists, usual))[:1] or of_subset or parts
+    return files_named(folder, FOLDERS, subset)
 
 
 def with_instructions(queries: pl.DataFrame, files: Sequence[Path], faults: Faults) -> pl.DataFrame:
@@ -39,8 +32,8 @@ def with_instructions(queries: pl.DataFrame, files: Sequence[Path], faults: Faul
 
     Of several instructions of a query the first counts, and the others are counted.
     """
-    rows = itertools.chain.from_iterable(_instructions(file, faults) for file in files)
-    every = pl.DataFrame(list(rows), {"id": pl.String, INSTRUCTION: pl.String}, orient="row")
+    rows = [row for file in files for _, row in faults.read_each(read_rows(file, faults), _instruction, file)]
+    every = pl.DataFrame(rows, {"id": pl.String, INSTRUCTION: pl.String}, orient="row")
     given = every.unique("id", keep="first", maintain_order=True)
     faults.note(SEVERAL, len(every.unique()) - len(given))
     joined = queries.join(given, on="id", how="left", maintain_order="left")
@@ -48,14 +41,6 @@ def with_instructions(queries: pl.DataFrame, files: Sequence[Path], faults: Faul
     faults.note(UNKNOWN, len(given.join(queries, on="id", how="anti")))
     text = pl.concat_str("text", INSTRUCTION, separator=" ", ignore_nulls=True)
     return joined.with_columns(text.alias("text")).drop(INSTRUCTION)
-
-
-def _instructions(file: Path, faults: Faults) -> Iterator[tuple[str, str]]:
-    for number, row in read_rows(file, faults):
-        try:
-            yield _instruction(row)
-        except RowFault as fault:
-            faults.report_row(fault, file, number)
 
 
 def _instruction(row: Mapping[str, object]) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
-from pyrite.ranking.collections.json_rows import HALF_CHARACTER, Point, are, array_items, json_lines
+from pyrite.ranking.collections.json_rows import HALF_CHARACTER, JsonPoint, are, array_items, json_lines
 from pyrite.ranking.collections.lines import lines
 from pyrite.ranking.collections.names import IDS, TEXT, TITLE, first
 from pyrite.ranking.collections.row_files import read_rows
@@ -47,7 +47,7 @@ def _identifier(entry: object) -> str:
     name = first(NAMES, entry)
     if name is None:
         raise RowFault(f"no `_id` (or id, docid, docno, qid): it has {', '.join(entry) or 'nothing'}")
-    is_id = isinstance(entry[name], str | int) and not isinstance(entry[name], bool | Point)
+    is_id = isinstance(entry[name], str | int) and not isinstance(entry[name], bool | JsonPoint)
     refuse_row(not is_id, f"`{name}` is not a string")
     return str(entry[name])
 

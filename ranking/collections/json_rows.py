@@ -24,13 +24,13 @@ HALF_CHARACTER = "half of a surrogate pair, which is no character"
 Table = Mapping[str, Any]
 
 
-class Point(str):
+class JsonPoint(str):
     """A number with a point, an exponent or no value (NaN), as it is written: no id, and a text only if it is one."""
 
     __slots__ = ()
 
 
-DECODER = json.JSONDecoder(parse_int=str, parse_float=Point, parse_constant=Point)
+DECODER = json.JSONDecoder(parse_int=str, parse_float=JsonPoint, parse_constant=JsonPoint)
 """Keeps numbers as they are written: 0.10, 1e5, and ids longer than an integer."""
 
 

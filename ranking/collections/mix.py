@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -109,20 +110,20 @@ class Mix(Reader):
 
     @property
     def name(self) -> str:
-        return "+".join(part.name for part in self._parts())
+        return "+".join(part.name for part in self._parts)
 
     @_of_entries()
     def sources(self) -> dict[str, str]:
         # The state has the version of the reader, too: another one reads the same file differently.
         return {
             f"{part.name} {file}": f"{type(part.reader).__name__} {part.reader.version} {state}"
-            for part in self._parts()
+            for part in self._parts
             for file, state in part.reader.sources().items()
         }
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
         with _of_entries():
-            for part in self._parts():
+            for part in self._parts:
                 for frame in part.reader.read_documents(faults):
                     yield part.named(frame.select(list(DOCUMENTS)), "id")
 
@@ -144,16 +145,16 @@ class Mix(Reader):
 
     @_of_entries()
     def _together(self, read: Callable[[Member], pl.DataFrame], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
-        return together(map(read, self._parts()), schema)
+        return together(map(read, self._parts), schema)
 
     def facts(self) -> dict[str, str]:
         drawn: Drawn | None = vars(self).get("_drawn")
         of_all = {} if drawn is None else drawn.facts
-        found = {f"{what} ({part.name})": fact for part in self._parts() for what, fact in part.reader.facts().items()}
+        found = {f"{what} ({part.name})": fact for part in self._parts for what, fact in part.reader.facts().items()}
         return of_all | found
 
     def source(self) -> dict[str, Any]:
-        return {"mixed": [part.name for part in self._parts()]}
+        return {"mixed": [part.name for part in self._parts]}
 
     def _draw(self, faults: Faults) -> Drawn:
         """Draw the training queries, once."""
@@ -164,7 +165,7 @@ class Mix(Reader):
 
     @_of_entries()
     def _drawn_from(self, faults: Faults) -> Drawn:
-        parts = self._parts()
+        parts = self._parts
         given = [part.reader.read_judgements(faults) for part in parts]
         judged = list(map(_split, given))
         trained = [_trained(rows) for rows in judged]
@@ -187,17 +188,12 @@ class Mix(Reader):
         facts = {"queries of each collection that train": said} | moved
         return Drawn(together(kept, JUDGEMENTS), pl.concat(left_out), facts)
 
-    def _parts(self) -> list[Member]:
-        """Return the collections; each is read once."""
-        parts: list[Member] | None = vars(self).get("_read")
-        if parts is None:
-            parts = vars(self)["_read"] = self._read_entries()
-        return parts
-
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
-    def _read_entries(self) -> list[Member]:
+    @cached_property
+    def _parts(self) -> list[Member]:
+        """The collections; each is read once."""
         given = self.mix or ()
         refuse(isinstance(given, str), f"is {given!r}, and no list", WHERE, EXAMPLE)
         refuse(len(given) < 2, "mixes fewer than two collections", WHERE, EXAMPLE)
@@ -235,10 +231,10 @@ class Mix(Reader):
         Raises:
             BadInput: if one has none.
         """
-        untrained = [part.name for part, count in zip(self._parts(), trained, strict=True) if not count]
+        untrained = [part.name for part, count in zip(self._parts, trained, strict=True) if not count]
         remedy = "give it to evaluate= instead, which measures without training"
         refuse(untrained, "{} has no training queries", WHERE, remedy)
-        shares = [part.share for part in self._parts() if part.share is not None]
+        shares = [part.share for part in self._parts if part.share is not None]
         if not shares:
             return list(trained)
         unit = min(count / share for count, share in zip(trained, shares, strict=True))

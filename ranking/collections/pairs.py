@@ -22,7 +22,7 @@ from pyrite.ranking.collections.arrow_files import batches, write
 from pyrite.ranking.collections.candidate_files import each_once
 from pyrite.ranking.collections.checks import are_distinct
 from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
-from pyrite.ranking.collections.json_rows import Point
+from pyrite.ranking.collections.json_rows import JsonPoint
 from pyrite.ranking.collections.pair_dialects import BESIDE
 from pyrite.ranking.collections.reader import (
     DOCUMENTS,
@@ -283,7 +283,7 @@ class _Content:
 
     def _add_prompt(self, query: str, prompt: Any) -> None:
         """Keep the first prompt of a query, and count the others."""
-        if not isinstance(prompt, str) or isinstance(prompt, Point):
+        if not isinstance(prompt, str) or isinstance(prompt, JsonPoint):
             self._no_prompts += 1
         elif self._prompts.setdefault(query, sys.intern(prompt)) != prompt:
             self._other_prompts += 1

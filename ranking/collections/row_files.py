@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyrite.ranking.collections.faults import Faults, RowFault
-from pyrite.ranking.collections.json_rows import Point, are, json_rows, rows_of_columns
+from pyrite.ranking.collections.json_rows import JsonPoint, are, json_rows, rows_of_columns
 from pyrite.ranking.collections.names import repeated
-from pyrite.ranking.collections.opened import compression_of, encoding_of, open_bytes, plain_name
+from pyrite.ranking.collections.opened import ENDINGS, compression_of, encoding_of, open_bytes, plain_name
 from pyrite.ranking.collections.pair_dialects import NAME_BESIDE, unnamed
 from pyrite.ranking.collections.splits import split_named
 from pyrite.ranking.errors import BadInput, refuse
@@ -172,6 +172,21 @@ def check_parts(files: Iterable[Path]) -> None:
         refuse(names, what, folder / "".join(names[:1]), remedy)
 
 
+def files_named(folder: Path, names: Sequence[str], subset: str | None, *others: str) -> list[Path]:
+    """Return the file that has one of some names, or the parts of parquet in a folder of a name.
+
+    Args:
+        subset: the collection whose files are read, of several in the same folders; None if there is one.
+        others: endings of files besides those of JSON lines and parquet.
+    """
+    endings = (*map(".jsonl{}".format, ("", *ENDINGS)), ".parquet", *others)
+    usual = (folder / f"{name}{ending}" for name in names for ending in endings)
+    of_subset = sorted((folder / f"{subset}-{names[0]}").glob("*.parquet"))  # as MTEB has languages
+    parts = itertools.chain.from_iterable(sorted((folder / name).glob("*.parquet")) for name in names)
+    chosen = [file for file in parts if subset is None or file.name.startswith(f"{subset}-")]
+    return list(filter(Path.exists, usual))[:1] or of_subset or chosen
+
+
 def unread_files(path: Path, read: Iterable[Path]) -> list[str]:
     """Return the names of files and folders next to those that are read, which may hold data too."""
     if not path.is_dir() or (path / "ids").is_dir():  # `pyrite mine` wrote it
@@ -268,7 +283,7 @@ def _values(column: pa.Array) -> list[Any]:
     values: list[Any] = column.to_pylist()
     if not pa.types.is_floating(column.type):
         return values
-    return [None if value is None else Point(repr(value)) for value in values]
+    return [None if value is None else JsonPoint(repr(value)) for value in values]
 
 
 def csv_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[str] = ()) -> Iterator[Row]:

@@ -14,7 +14,7 @@ from functools import singledispatch
 from typing import Any, NamedTuple
 
 from pyrite.ranking.collections.faults import SKIP, RowFault, refuse_row
-from pyrite.ranking.collections.json_rows import Point, decoded
+from pyrite.ranking.collections.json_rows import JsonPoint, decoded
 from pyrite.ranking.collections.names import IDS, TEXT, TITLE, first_value
 from pyrite.ranking.collections.pair_dialects import NOT_RELEVANT, RELEVANT
 
@@ -40,7 +40,7 @@ def documents(value: Any, what: str) -> list[Document]:
 
 def query_text(value: Any) -> str:
     """Return the text of a query: a text, a number, or messages of a chat."""
-    if isinstance(value, str) and not value.startswith("[") and not isinstance(value, Point):
+    if isinstance(value, str) and not value.startswith("[") and not isinstance(value, JsonPoint):
         return value  # as nearly all are
     texts = [document.text for document in documents(value, "the query")]
     if len(texts) < 2:
@@ -55,7 +55,7 @@ def identifier(value: Any) -> str | None:
     """Return an id as it is written; numbers with a point are none."""
     if value in (None, ""):
         return None
-    is_id = isinstance(value, str | int) and not isinstance(value, Point)
+    is_id = isinstance(value, str | int) and not isinstance(value, JsonPoint)
     refuse_row(not is_id, f"the id {str(value)[:40]} is no text: write ids as texts")
     return written(value)
 
@@ -125,13 +125,13 @@ def _of_text(value: str, what: str) -> list[Document]:
 
 
 @documents.register
-def _of_point(value: Point, what: str) -> list[Document]:
+def _of_point(value: JsonPoint, what: str) -> list[Document]:
     return [] if is_missing(value) else [Document(str(value))]
 
 
 def is_missing(value: Any) -> bool:
     """Return whether a row has no value: null, NaN (which pandas writes for it) or an empty text."""
-    return value in (None, "") or (isinstance(value, Point) and value.lower() == "nan")
+    return value in (None, "") or (isinstance(value, JsonPoint) and value.lower() == "nan")
 
 
 @documents.register

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
+from pyrite.ranking.collections.faults import Faults, refuse_row
 from pyrite.ranking.collections.json_rows import are, json_rows
 from pyrite.ranking.collections.lines import blocks, lines
 from pyrite.ranking.collections.names import first_value
@@ -75,11 +75,8 @@ def topic_rows(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int,
     Raises:
         BadInput: if the file can't be read.
     """
-    for line, row in _rows(file, faults, encoding):
-        try:
-            yield line, *_topic(row)
-        except RowFault as fault:
-            faults.report_row(fault, file, line)
+    for line, topic in faults.read_each(_rows(file, faults, encoding), _topic, file):
+        yield line, *topic
 
 
 def _topic(row: Mapping[str, Any]) -> tuple[str, dict[str, str]]:

@@ -15,9 +15,10 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from pyrite.ranking.part import Part
+from pyrite.ranking.threads import use_threads
 from pyrite.rl.rllib.algorithm import Lockstep
 from pyrite.rl.rllib.module import PolicyModule
-from pyrite.rl.rllib.runner import LockstepRunner, set_threads
+from pyrite.rl.rllib.runner import LockstepRunner
 
 Make = Callable[[Sequence[int]], Sequence[Any]]
 """Makes the copies of the environment that have these numbers (see `pyrite.rl.environment.SamplingEnvironment`)."""
@@ -89,7 +90,7 @@ class Agent(Part):
             gpus: GPUs per runner and per learner that is a Ray actor, whole or in part.
             custom: other resources of the cluster's nodes per runner, by name.
         """
-        set_threads(cpus)
+        use_threads(cpus)
         logging.getLogger("ray.rllib").setLevel(logging.CRITICAL)
         spec = RLModuleSpec(PolicyModule, observation_space, action_space, model_config={"seed": seed, **self.widths})
         options = {

@@ -30,7 +30,7 @@ from ray.rllib.utils.metrics import (
 )
 from torch import Tensor
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.rl.rllib.module import PolicyModule
 from pyrite.rl.rllib.runner import LockstepRunner
 
@@ -210,8 +210,12 @@ class Lockstep(Algorithm):
         if len(state["copies"]) != len(self._taken):
             what = f"was learnt with {len(state['copies'])} copies, not {len(self._taken)}"
             raise BadInput(what, "checkpoint", "give the same copies")
-        if _form(state[COMPONENT_LEARNER]) != _form(self.learner_group.get_state()[COMPONENT_LEARNER]):
-            raise BadInput("holds another agent", "checkpoint", "give the same agent and options")
+        refuse(
+            _form(state[COMPONENT_LEARNER]) != _form(self.learner_group.get_state()[COMPONENT_LEARNER]),
+            "holds another agent",
+            "checkpoint",
+            "give the same agent and options",
+        )
         self.learner_group.set_state({COMPONENT_LEARNER: state[COMPONENT_LEARNER]})
         self.ended, self.counters = [], dict.fromkeys(self.counters, 0)
         self._count(state["counters"])

@@ -9,7 +9,6 @@ from typing import Any
 import gymnasium
 import numpy as np
 import ray
-import torch
 from numpy.typing import NDArray
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
@@ -17,6 +16,7 @@ from ray.rllib.env import INPUT_ENV_SPACES
 from ray.rllib.env.env_runner import EnvRunner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
+from pyrite.ranking.threads import use_threads
 from pyrite.rl.draws import draw_action, logits_of
 from pyrite.rl.state import Observation
 
@@ -81,7 +81,7 @@ class LockstepRunner(EnvRunner):
     def __init__(self, *, config: Any, **options: Any) -> None:
         super().__init__(config=config, **options)
         self.options = self.config.env_config
-        set_threads(self.options["cpus"])
+        use_threads(self.options["cpus"])
         share = self.config.num_envs_per_env_runner
         first = max(self.worker_index - 1, 0) * share
         self.numbers = range(first, first + share)
@@ -161,8 +161,3 @@ class LockstepRunner(EnvRunner):
 
     def assert_healthy(self) -> None:
         assert self.module is not None
-
-
-def set_threads(cpus: float) -> None:
-    """Set the number of threads, on which a sum's last bits depend: the same in all processes that sample or learn."""
-    torch.set_num_threads(max(1, int(cpus)))

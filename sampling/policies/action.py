@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.sampling.policies.shares import reindexed, share_negatives, share_queries
 from pyrite.sampling.selection.ahns import AHNS
 from pyrite.sampling.selection.dynamic import Dynamic
@@ -76,9 +76,12 @@ class Action:
         size = float(share or 1)
         window = (int(first), int(last)) if first else None
         in_order = window is None or 1 <= window[0] <= window[1]
-        if (size > 1 and not size.is_integer()) or not int(candidates or 1) or not in_order:
-            remedy = "ranks count from 1, a share is 0 to 1 or a whole number, and candidates 1 or more"
-            raise BadInput(f"can't read the action {text!r}", "actions", remedy)
+        refuse(
+            (size > 1 and not size.is_integer()) or not int(candidates or 1) or not in_order,
+            f"can't read the action {text!r}",
+            "actions",
+            "ranks count from 1, a share is 0 to 1 or a whole number, and candidates 1 or more",
+        )
         return cls(name, window, selector, int(candidates) if candidates else None, size if share else 1.0)
 
     def selectors(self) -> dict[str, Selector]:
@@ -99,8 +102,12 @@ class Action:
 
     def check(self, functions: Sequence[str]) -> None:
         """Raise `BadInput` if the run has no such function."""
-        if self.function not in functions:
-            raise BadInput(f"no function {self.function!r}", "actions", f"choose one of {', '.join(functions)}")
+        refuse(
+            self.function not in functions,
+            f"no function {self.function!r}",
+            "actions",
+            f"choose one of {', '.join(functions)}",
+        )
 
     def assign(
         self,
@@ -126,10 +133,12 @@ class Action:
         if each is None and self.share == 1:
             return np.full((queries, count), index, np.int64)
         if each is None:
-            if self.share > 1:
-                raise BadInput(
-                    f"{self} is a multiple of policy.each, which is not given", "actions", "give policy.each=1"
-                )
+            refuse(
+                self.share > 1,
+                f"{self} is a multiple of policy.each, which is not given",
+                "actions",
+                "give policy.each=1",
+            )
             chosen = share_negatives(np.array([1 - self.share]), queries, count, rng)
             return reindexed(chosen, np.array([0, index]))
         own_times = max(int(self.share), 1)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pyrite.ranking.bounds import AtLeast, NonNegative, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.sampling.drawing import NegativeSources
 from pyrite.sampling.policies.action import Action
 from pyrite.sampling.policies.policy import ByNegative
@@ -112,9 +112,8 @@ class Aligned(ByNegative):
             raise BadInput("the dev queries have no candidate lists", "validation.origin", "choose bm25 or random")
         relevant = training.encoded.judgements.are_relevant(candidates.queries, candidates.documents)
         rows = np.flatnonzero(relevant.any(1) & ~relevant.all(1))
-        if not len(rows):
-            what = "no dev query has both a relevant and another document among its candidates"
-            raise BadInput(what, "validation.origin", "choose bm25 or random, or more dev queries")
+        what = "no dev query has both a relevant and another document among its candidates"
+        refuse(not len(rows), what, "validation.origin", "choose bm25 or random, or more dev queries")
         # Spread over the dev queries, the same for every run.
         chosen = rows[np.arange(0, len(rows), max(len(rows) / self.queries, 1)).astype(int)]
         documents, relevant = candidates.documents[chosen], relevant[chosen]

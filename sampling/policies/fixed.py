@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.ranking.bounds import AtLeast, NonNegative, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.retrieval.function import RetrievalFunction
 from pyrite.sampling.selection.simans import of_lists
@@ -51,12 +51,12 @@ class Fixed(SamplingPolicy):
         self.selectors = of_lists(functions, self.candidates, self.a, self.b)
 
     def set_counts(self, counts: Sequence[int]) -> None:
-        if len(counts) != len(self.functions) or min(counts) < 0 or not sum(counts):
-            raise BadInput(
-                f"numbers of negatives are {list(counts)}",
-                "negatives",
-                "give one number per function, one of them above 0",
-            )
+        refuse(
+            len(counts) != len(self.functions) or min(counts) < 0 or not sum(counts),
+            f"numbers of negatives are {list(counts)}",
+            "negatives",
+            "give one number per function, one of them above 0",
+        )
         self.counts = list(counts)
 
     def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -64,10 +64,12 @@ class Fixed(SamplingPolicy):
 
     def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         if self.counts is None:
-            if len(self.functions) > 1:
-                raise BadInput(
-                    f"no numbers of negatives for {self.functions}", "negatives", "give one number per function"
-                )
+            refuse(
+                len(self.functions) > 1,
+                f"no numbers of negatives for {self.functions}",
+                "negatives",
+                "give one number per function",
+            )
             return super().assign(batch, count, training, rng)
         if sum(self.counts) != count:
             raise ValueError(f"{count} negatives were requested, and the functions supply {self.counts}")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.ranking.bounds import AtLeast, NonNegative, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.sampling.filtered import check_window
 from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.policies.shares import share_negatives, share_queries
@@ -64,12 +64,12 @@ class Mixture(SamplingPolicy):
     def set_functions(self, functions: list[str]) -> None:
         super().set_functions(functions)
         weights = np.ones(len(functions)) if self.weights is None else np.array(self.weights, float)
-        if len(weights) != len(functions):
-            raise BadInput(
-                f"{len(weights)} weights for the functions {functions}",
-                "policy.weights",
-                "give one per function",
-            )
+        refuse(
+            len(weights) != len(functions),
+            f"{len(weights)} weights for the functions {functions}",
+            "policy.weights",
+            "give one per function",
+        )
         self.edges = np.cumsum(weights / weights.sum())[:-1]
 
     def edges_at(self, training: RankerTraining) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.sampling.retrieval.function import RetrievalFunction
 from pyrite.sampling.suppliers import Chooser
 
@@ -55,9 +55,8 @@ class SamplingPolicy(Chooser):
 
     def set_functions(self, functions: list[str]) -> None:
         """Receive the names of the functions, in the order in which `choose` indexes them."""
-        if self.chooses and len(functions) < 2:
-            what = f"the policy chooses between functions, and there is only {', '.join(functions)}"
-            raise BadInput(what, "function", "give a list: function=[random,bm25]")
+        what = f"the policy chooses between functions, and there is only {', '.join(functions)}"
+        refuse(self.chooses and len(functions) < 2, what, "function", "give a list: function=[random,bm25]")
         self.functions = functions
 
     def set_counts(self, counts: Sequence[int]) -> None:
@@ -93,9 +92,8 @@ class SamplingPolicy(Chooser):
         negatives: then −1 follows the others.
         """
         chosen = np.asarray(self.choose(batch, training, rng))
-        if chosen.shape != (len(batch),):
-            what = f"{type(self).__name__} chose functions of shape {chosen.shape} for {len(batch)} queries"
-            raise BadInput(what, "policy", "return the index of a function for each query")
+        what = f"{type(self).__name__} chose functions of shape {chosen.shape} for {len(batch)} queries"
+        refuse(chosen.shape != (len(batch),), what, "policy", "return the index of a function for each query")
         return np.repeat(chosen[:, None], count, 1)
 
     def observe(

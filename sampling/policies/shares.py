@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 
 def share_negatives(
@@ -45,12 +45,12 @@ def share_queries(
     """
     functions = len(shares)
     base = count - each * (functions - 1)
-    if base < 1:
-        raise BadInput(
-            f"{functions - 1} functions supply {each} of {count} negatives each, which leaves none for the first",
-            "policy.each",
-            "give fewer, or more sampling.negatives",
-        )
+    refuse(
+        base < 1,
+        f"{functions - 1} functions supply {each} of {count} negatives each, which leaves none for the first",
+        "policy.each",
+        "give fewer, or more sampling.negatives",
+    )
     assigned = np.full((queries, count), functions, np.int64)
     assigned[:, :base] = 0
     for index in range(1, functions):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pyrite.ranking.bounds import NonNegative, Positive, checked
 from pyrite.ranking.embedding import embed
 from pyrite.ranking.encoding import EncodedCollection
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.index import IndexOptions
 from pyrite.ranking.part import Divided
 from pyrite.ranking.query_lists import Listed
@@ -83,9 +83,12 @@ class Refresh:
                 "refresh.max_staleness",
                 "let it be at least refresh.every",
             )
-        if self.on_lost_shard == "skip" and self.mode != "async":
-            what = f"mode {self.mode} returns the same negatives in every run, which skipping would break"
-            raise BadInput(what, "refresh.on_lost_shard", "choose wait, or mode=async")
+        refuse(
+            self.on_lost_shard == "skip" and self.mode != "async",
+            f"mode {self.mode} returns the same negatives in every run, which skipping would break",
+            "refresh.on_lost_shard",
+            "choose wait, or mode=async",
+        )
 
     @property
     def delay(self) -> int:
@@ -118,9 +121,12 @@ def _spans(every: int | str) -> list[tuple[int, float, int]]:
     spans = [SPAN.fullmatch(part.strip()) for part in every.split(",")]
     read = [(int(each[1]), int(each[2]) if each[2] else math.inf, int(each[3])) for each in spans if each]
     ends = [(0, 0.0, 1), *read]
-    if len(read) < len(spans) or any(first != last for (first, _, _), (_, last, _) in zip(read, ends, strict=False)):
-        remedy = "write spans of steps that follow each other, as 0-100:10,100-:500"
-        raise BadInput(f"{every!r} is no schedule of refreshes", "refresh.every", remedy)
+    refuse(
+        len(read) < len(spans) or any(first != last for (first, _, _), (_, last, _) in zip(read, ends, strict=False)),
+        f"{every!r} is no schedule of refreshes",
+        "refresh.every",
+        "write spans of steps that follow each other, as 0-100:10,100-:500",
+    )
     return read
 
 
@@ -165,9 +171,12 @@ class Dense(FromLists):
         name: str | None = None,
     ) -> None:
         super().__init__(count, pick=pick, name=name)
-        if searched == "version" and queries == "now":
-            what = "searched=version makes lists with the version's query vectors, not those of queries=now"
-            raise BadInput(what, "function.dense.searched", "choose searched=step, or queries=version")
+        refuse(
+            searched == "version" and queries == "now",
+            "searched=version makes lists with the version's query vectors, not those of queries=now",
+            "function.dense.searched",
+            "choose searched=step, or queries=version",
+        )
         self.depth, self.queries, self.precision = depth, queries, precision
         self.refresh, self.index = cast(Refresh, refresh), index  # `_divide` has made it one
         self.shards, self.searched = shards, searched

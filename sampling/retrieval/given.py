@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.given import given_lists
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
@@ -23,12 +23,12 @@ class Given(Ranked):
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
         lists = self._lists(sources)
         relevant = sources.encoded.judgements.are_relevant(np.arange(len(lists.documents)), lists.documents)
-        if not ((lists.documents >= 0) & ~relevant).any():
-            raise BadInput(
-                "this collection lists no documents with its queries, other than relevant ones",
-                "function=given",
-                "name a file by collection.given=FILE, or columns of collection=pairs by collection.negatives=[…]",
-            )
+        refuse(
+            not ((lists.documents >= 0) & ~relevant).any(),
+            "this collection lists no documents with its queries, other than relevant ones",
+            "function=given",
+            "name a file by collection.given=FILE, or columns of collection=pairs by collection.negatives=[…]",
+        )
         return lists.take(queries).head(depth)
 
     def own_scores(

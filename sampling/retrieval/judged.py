@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.ranking.encoding import EncodedCollection
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.ranked_lists import RankedLists, rectangle
 from pyrite.sampling.retrieval.ranked import FromLists, ListRows
 
@@ -26,12 +26,12 @@ class Judged(FromLists):
 
     def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
         judged = encoded.judgements.not_relevant()
-        if not len(judged.documents):
-            raise BadInput(
-                "no document was judged not relevant",
-                "function=judged",
-                "choose another function; this collection has judgements of relevant documents only",
-            )
+        refuse(
+            not len(judged.documents),
+            "no document was judged not relevant",
+            "function=judged",
+            "choose another function; this collection has judgements of relevant documents only",
+        )
         order = np.lexsort((judged.documents, -judged.grades, judged.rows()))
         self.documents, self.grades = judged.documents[order], judged.grades[order].astype(np.float32)
         self.offsets = judged.offsets

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 
 from pyrite.ranking.bounds import Positive, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from pyrite.sampling.selection.selector import Selector, pick
 
@@ -42,8 +42,9 @@ class Window(Selector):
         ceiling: float | None = None,
         pick: Literal["random", "first"] = "random",
     ) -> None:
-        if last < first:
-            raise BadInput(f"last is {last} and first is {first}", "selector.last", "let it be at least selector.first")
+        refuse(
+            last < first, f"last is {last} and first is {first}", "selector.last", "let it be at least selector.first"
+        )
         self.first, self.last, self.ceiling, self.pick = first, last, ceiling, pick
 
     def select(

@@ -17,7 +17,7 @@ from pyrite.cluster.config.secrets import concealed, concealed_in
 from pyrite.cluster.config.trust import Trust
 from pyrite.cluster.limits import TRACKER_CLOSE_TIMEOUT_S
 from pyrite.cluster.output.event_log import EventLog, reason
-from pyrite.cluster.output.run_log import unfinished
+from pyrite.cluster.output.run_log import unfinished_runs
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.telemetry.tracking.tracker import Status, TrackedRun, Tracker
 
@@ -54,7 +54,7 @@ class Tracking:
 
     def __init__(self, built: Sequence[Tracker], events: EventLog, log: Callable[[str], None]) -> None:
         self.events, self._log_line = events, log
-        self._logged = unfinished(EventLog.read(events.storage))
+        self._logged = unfinished_runs(EventLog.read(events.storage))
         self._running: dict[str, bool] = {}  # whether each run has logged anything
         self._queue: SimpleQueue[tuple[str, tuple[Any, ...]]] = SimpleQueue()
         self._requested = self._done = 0

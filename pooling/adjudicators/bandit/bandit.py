@@ -25,7 +25,7 @@ from pyrite.pooling.pool import TopicPool
 from pyrite.pooling.rewards import GradeReward
 from pyrite.pooling.sentinels import NO_ARM, OPEN
 from pyrite.ranking.bounds import Between, Fraction, NonNegative, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 
 class Bandit(Adjudicator):
@@ -73,13 +73,12 @@ class Bandit(Adjudicator):
         super().__init__(reward)
         if arm is None:
             raise BadInput("a bandit needs an index", "arm", "give one, as MaxMean(), or choose a method, as MM()")
-        if ties == "r_sample" and teams:
-            raise BadInput("ties=r_sample is given with teams=true", remedy="leave out one of them")
-        if window and (rate != 1 or discount != 1 or forget or judged == "replay"):
-            raise BadInput(
-                "a window is given beside another way to forget, or to replays",
-                remedy="with window, leave rate=1, discount=1, forget=false and judged=skip",
-            )
+        refuse(ties == "r_sample" and teams, "ties=r_sample is given with teams=true", remedy="leave out one of them")
+        refuse(
+            window and (rate != 1 or discount != 1 or forget or judged == "replay"),
+            "a window is given beside another way to forget, or to replays",
+            remedy="with window, leave rate=1, discount=1, forget=false and judged=skip",
+        )
         self.arm, self.evidence, self.judged, self.ties = arm, evidence, judged, ties
         self.rate, self.discount, self.window, self.forget, self.teams = rate, discount, window, forget, teams
         self._options = BanditOptions(

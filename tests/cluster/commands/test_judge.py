@@ -125,7 +125,7 @@ def test_export(start, files, console):
     assert judged_line.startswith("1 document judged, 2 known before: ")
     assert table_line.startswith("1 judgement: ")
     for name, wrong, says in (
-        ("qrels.txt", "resolve=mean", "^resolve is 'mean'; choose highest, first or last"),
+        ("qrels.txt", "resolve=mean", "^resolve is 'mean'; choose 'highest', 'first' or 'last'"),
         ("qrels.txt", "method=mm", "method has no effect on an export"),
         ("all.csv", "resolve=last", "resolve: has no effect on a table of all judgements; leave it out"),
     ):

@@ -9,7 +9,7 @@ from ray.tune.schedulers import FIFOScheduler
 from pyrite.cluster.executors.hooks import HookErrors, SafeCallback
 from pyrite.cluster.executors.task import Context, Done, Task, Watch
 from pyrite.cluster.executors.tune import TuneExecutor
-from pyrite.cluster.search.schedulers import EarlyStopping
+from pyrite.cluster.search.schedulers import TrialStopping
 
 
 class Slack(Callback):
@@ -78,7 +78,7 @@ def test_stoppers_and_schedulers_that_raise_stop_nothing():
             raise ZeroDivisionError("division by zero")
 
     lines = list[str]()
-    stopping = EarlyStopping(lambda: FIFOScheduler(), [Broken()])
+    stopping = TrialStopping(lambda: FIFOScheduler(), [Broken()])
     stopping.errors = HookErrors(lines.append)
     stopping._runs["run"] = type("Run", (), {"curve": {}, "max_epochs": 5, "scheduler": FIFOScheduler()})()
     result = {"epoch": 1, "max_epochs": 5, "validation": 0.5}

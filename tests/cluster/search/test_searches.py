@@ -28,7 +28,7 @@ from pyrite.cluster.plan.sweep import Planned, plan, points, swept_keys
 from pyrite.cluster.runs.outcome import Outcome, write_outcome
 from pyrite.cluster.search.decided_runs import EVENT, DecidedRuns, is_baseline
 from pyrite.cluster.search.optuna_runs import OptunaRuns, StoredSearch
-from pyrite.cluster.search.schedulers import EarlyStopping, built_as, schedulers_of
+from pyrite.cluster.search.schedulers import TrialStopping, built_as, schedulers_of
 from pyrite.cluster.search.time_budget import TimeBudget
 from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
@@ -118,7 +118,7 @@ def test_names_and_the_options_of_alternatives_are_searched(parallel, at_once, t
         assert any(text.startswith("optimizer.weight_decay=") for text in planned.overrides) == of_adam
         assert {"optimizer", "training.batch_size", "optimizer.lr"} <= set(planned.drawn)
         assert planned.parameters["optimizer"] == planned.config[CHOICES]["optimizer"]
-    stopping = EarlyStopping(None)
+    stopping = TrialStopping(None)
     stopping.enter(runs.proposed)
     assert len(stopping._searches) == 1  # a scheduler compares the alternatives with each other
     several, again = search("several"), search("one")
@@ -270,9 +270,9 @@ def planned(count: int = 12, drawn: tuple[str, ...] = ("lr",)) -> list[Planned]:
     return [Planned(f"run{n}", (f"lr={n}", "seed=0"), (), CONFIG, drawn) for n in range(count)]
 
 
-def scheduler(name: str = "asha", **more: Any) -> EarlyStopping:
+def scheduler(name: str = "asha", **more: Any) -> TrialStopping:
     options = {"asha": {"reduction_factor": 2}, "median": {"min_samples_required": 2}}[name]
-    found = EarlyStopping(schedulers_of(option("trial_scheduler", name) | options, "user"), **more)
+    found = TrialStopping(schedulers_of(option("trial_scheduler", name) | options, "user"), **more)
     found.enter(planned())
     return found
 
@@ -286,7 +286,7 @@ class OfTune(SimpleNamespace):
         super().__init__(trial_id=name, config={"run": {"name": name}}, last_result={})
 
 
-def reach(search: EarlyStopping, name: str, epoch: int, value: float) -> bool:
+def reach(search: TrialStopping, name: str, epoch: int, value: float) -> bool:
     """Report what a run has reached, and end it if it is stopped or was its last epoch; whether it goes on."""
     trial = search.__dict__.setdefault("trials", {}).setdefault(name, OfTune(name))
     result = {"epoch": epoch, "max_epochs": EPOCHS, "validation": value, "training_iteration": epoch}
@@ -332,7 +332,7 @@ def test_a_run_at_its_last_epoch_is_not_stopped_and_no_number_counts_as_0():
 
 
 def test_methods_are_never_stopped_for_another():
-    search = EarlyStopping(schedulers_of(option("trial_scheduler", "asha"), "user"))
+    search = TrialStopping(schedulers_of(option("trial_scheduler", "asha"), "user"))
     own = [Planned(f"a{n}", ("policy=a", f"lr={n}"), (), CONFIG, ("lr",)) for n in range(2)]
     search.enter([*own, Planned("b", ("policy=b", "lr=1"), (), CONFIG, ("lr",)), *planned(1, ())])
     assert reach(search, "a0", 1, 0.9)
@@ -359,7 +359,7 @@ def test_what_earlier_commands_have_stopped_stays_stopped(tmp_path):
 
 def test_stoppers_end_runs_and_searches():
     nodes = [{"_target_": "ray.tune.stopper.MaximumIterationStopper", "max_iter": 2}]
-    search = EarlyStopping(None, built_as(Stopper, nodes, "stoppers", "user"))
+    search = TrialStopping(None, built_as(Stopper, nodes, "stoppers", "user"))
     search.enter(planned())
     results = [{"epoch": epoch, "max_epochs": EPOCHS, "validation": epoch / 10} for epoch in (1, 2)]
     assert [search.ends("run0", "1", result) for result in results] == [False, True]
@@ -367,7 +367,7 @@ def test_stoppers_end_runs_and_searches():
     assert not search.ends("another", "2", results[1])
     assert not search.finished()
     timed = [{"_target_": "ray.tune.stopper.TimeoutStopper", "timeout": 0}]
-    assert EarlyStopping(None, built_as(Stopper, timed, "stoppers", "user")).finished()
+    assert TrialStopping(None, built_as(Stopper, timed, "stoppers", "user")).finished()
 
 
 class Pausing(FIFOScheduler):
@@ -378,7 +378,7 @@ class Pausing(FIFOScheduler):
 
 
 def test_a_scheduler_that_pauses_runs_is_refused():
-    search = EarlyStopping(Pausing)
+    search = TrialStopping(Pausing)
     search.enter(planned())
     with pytest.raises(BadInput, match=r"Pausing decides PAUSE, .*; choose asha or median"):
         reach(search, "run0", 1, 0.5)
