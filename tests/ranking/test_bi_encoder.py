@@ -21,8 +21,8 @@ from pyrite.ranking.texts import Texts
 from pyrite.ranking.tokenization import Prompts, Subwords
 from tests.ranking.checkpoints import KINDS
 from tests.ranking.trained import (
-    NEGATIVES,
     LISTS,
+    NEGATIVES,
     QUERIES,
     SHORT,
     assert_in_layers,

@@ -253,7 +253,11 @@ def test_an_agent_of_other_data_or_code_is_learned_again(config, undisturbed, tm
     run: Any = SimpleNamespace(config={"policy": {"checkpoint": request.storage.place}})
     keys = {"base": "a", "function:run_file": "b"}
     learned_from = built_from(request.store(keys))
-    cases = [(learned_from, {}), (learned_from | {"function:run_file": "c"}, {"function:run_file": 1}), ({}, {"version": 1})]
+    cases = [
+        (learned_from, {}),
+        (learned_from | {"function:run_file": "c"}, {"function:run_file": 1}),
+        ({}, {"version": 1}),
+    ]
     for before, outdated in cases:
         request.storage.write(FILE, replace(agent, built_from=before).to_bytes())
         request.storage.write(EPISODES, as_parquet(episodes))
