@@ -88,7 +88,7 @@ class BlockScores:
             return ranker(texts, self.encoded.documents.take(distinct), where)
         if apart:
             of_queries = self._read(ranker, ranker.represent_queries, texts, generator)
-            of_documents = self._represented(ranker, distinct, generator)
+            of_documents = self._represented(ranker, distinct, np.isin(distinct, documents), generator)
         else:
             of_queries, of_documents = ranker.represent(texts, self.encoded.documents.take(distinct))
         if kept is not None:
@@ -106,14 +106,17 @@ class BlockScores:
         pairs = ((queries, positives), (queries, queries), (positives, positives))
         return torch.stack([self.ranker.scale * (left @ right.mT) for left, right in pairs])
 
-    def _represented(self, ranker: Ranker, documents: NDArray[np.integer], generator: torch.Generator) -> Tensor:
-        """Return representations of distinct documents, read or remembered."""
+    def _represented(
+        self, ranker: Ranker, documents: NDArray[np.integer], shown: NDArray[np.bool_], generator: torch.Generator
+    ) -> Tensor:
+        """Return representations of distinct documents, read or remembered; of one that is not `shown` any will do."""
         known = np.zeros(len(documents), bool) if self.memory is None else self.memory.among(documents)
         fresh = documents[~known]
         vectors = self._read(ranker, ranker.represent_documents, self.encoded.documents.take(fresh), generator)
         if self.memory is None:
             return vectors
-        self.memory.note(fresh, vectors)
+        noted = shown[~known]
+        self.memory.note(fresh[noted], vectors[torch.from_numpy(noted).to(vectors.device)])
         if not known.any():
             return vectors
         order = np.argsort(np.concatenate([np.flatnonzero(~known), np.flatnonzero(known)]))

@@ -48,8 +48,8 @@ class Judgements:
         return self._where(self.grades >= self.relevant_from)
 
     def not_relevant(self) -> Judgements:
-        """Return only documents that are judged and not relevant."""
-        return self._where(self.grades < self.relevant_from)
+        """Return only documents that are judged and not relevant; −1 (in TREC's pool, not judged) is no judgement."""
+        return self._where((self.grades < self.relevant_from) & (self.grades != -1))
 
     def gaining(self) -> Judgements:
         """Return only documents with a gain in nDCG: a grade above zero, relevant or not."""

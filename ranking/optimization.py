@@ -40,6 +40,9 @@ class GradientSync(Protocol):
             scores: [rows, 1 + n], the scores of its rows.
         """
 
+    def total(self, share: Tensor) -> Tensor:
+        """Return the sum of all workers' shares of a loss, a scalar."""
+
 
 class SingleProcess:
     """The gradient exchange of a single process, which does nothing."""
@@ -52,6 +55,9 @@ class SingleProcess:
 
     def join(self, parameters: Sequence[torch.nn.Parameter], loss: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
         return loss, scores
+
+    def total(self, share: Tensor) -> Tensor:
+        return share
 
 
 class Optimization:

@@ -178,6 +178,7 @@ class RankerTraining:
         self.dev_losses: list[float] = []
         self._epoch_loss = 0.0
         self._batches = 0
+        self._updated: tuple[Batch, NDArray[np.int32], NDArray[np.float32] | None] | None = None
 
     @property
     def validation(self) -> Evaluation:
@@ -252,24 +253,19 @@ class RankerTraining:
         """
         if not len(batch):
             raise ValueError("an empty batch can't be learned from: the epoch is over, call validate()")
-        shown = np.concatenate([batch.positives[:, None], negatives], axis=1)
-        width = shown.shape[1]
-        if self.more_positives is not None:
-            shown = np.concatenate([shown, self.more_positives.of(batch)], axis=1)
+        shown, width = self._shown(batch, negatives), 1 + negatives.shape[1]
+        self._updated = batch, shown, source_scores
         self.count_documents(shown)
-        mine = np.arange(len(batch))[self.gradient_sync.rows(len(batch))]
-        if self.objective.whole_batch and len(mine) < len(batch):
+        parts = self._parts(len(batch))
+        if self.objective.whole_batch and sum(map(len, parts)) < len(batch):
             raise _divided("resources.workers", "choose one worker; training.chunk=64 takes less memory")
         self.optimization.begin(self.step)
-        parts = [rows for rows in np.array_split(mine, self.accumulate) if len(rows)]
         parameters = self.trained_weights
         shares, scored = [], [torch.zeros(0, width, device=self.ranker.device)]
         self.ranker.train()  # until the backward pass is over: it may compute activations a second time
         try:
             for rows in parts:
-                known = None if source_scores is None else source_scores[rows]
-                of_part, scores = self._loss(batch.queries[rows], shown[rows], known, int(rows[0]))
-                share = of_part * (len(rows) / len(batch))
+                share, scores = self._share(rows, self.step)
                 shares.append(share.detach().float())
                 scored.append(scores.detach()[:, :width].float())
                 last = self.gradient_sync.last_backward(parameters) if rows is parts[-1] else nullcontext()
@@ -277,9 +273,46 @@ class RankerTraining:
                     self.optimization.add(share)
         finally:
             self.ranker.eval()
-        loss = torch.stack(shares).sum() if shares else torch.zeros((), device=self.ranker.device)
-        loss, together = self.gradient_sync.join(parameters, loss, torch.cat(scored))
+        loss, together = self.gradient_sync.join(parameters, self._sum(shares), torch.cat(scored))
         return self._count(*self.optimization.finish(loss, together, parameters, self.top))
+
+    def loss_now(self) -> float:
+        """Return the loss of the last update's batch with the weights that the update has left.
+
+        It is computed as the update's was, with the same dropout, draws and penalty: the difference from the update's
+        loss is what the step has changed.
+        """
+        assert self._updated is not None, "there has been no update"
+        batch, shown, _ = self._updated
+        self.count_documents(shown)
+        self.ranker.train()
+        try:
+            shares = [self._share(rows, self.step - 1)[0].detach().float() for rows in self._parts(len(batch))]
+        finally:
+            self.ranker.eval()
+        return float(self.gradient_sync.total(self._sum(shares)))
+
+    def _shown(self, batch: Batch, negatives: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the documents of an update: each query's positive, its negatives, and further positives."""
+        more = [] if self.more_positives is None else [self.more_positives.of(batch)]
+        return np.concatenate([batch.positives[:, None], negatives, *more], axis=1)
+
+    def _parts(self, size: int) -> list[NDArray[np.intp]]:
+        """Return the rows of each part of a batch that this worker scores together."""
+        mine = np.arange(size)[self.gradient_sync.rows(size)]
+        return [rows for rows in np.array_split(mine, self.accumulate) if len(rows)]
+
+    def _share(self, rows: NDArray[np.intp], step: int) -> tuple[Tensor, Tensor]:
+        """Return the share of some rows in the loss of the last batch as at a step, and their scores."""
+        assert self._updated is not None
+        batch, shown, source_scores = self._updated
+        known = None if source_scores is None else source_scores[rows]
+        loss, scores = self._loss(batch.queries[rows], shown[rows], known, int(rows[0]), step)
+        return loss * (len(rows) / len(batch)), scores
+
+    def _sum(self, shares: list[Tensor]) -> Tensor:
+        """Return the sum of this worker's shares, 0 without any."""
+        return torch.stack(shares).sum() if shares else torch.zeros((), device=self.ranker.device)
 
     def _loss(
         self,
@@ -287,9 +320,10 @@ class RankerTraining:
         shown: NDArray[np.int32],
         source_scores: NDArray[np.float32] | None,
         row: int,
+        step: int,
     ) -> tuple[Tensor, Tensor]:
-        """Return loss and scores of some rows of the batch, with a gradient; `row` is the first of them."""
-        generator = self.dropout.generator(self.step, row)
+        """Return loss and scores of some rows of a step's batch, with a gradient; `row` is the first of them."""
+        generator = self.dropout.generator(step, row)
         kept: list[Tensor] = []
         compared = self.objective.whole_batch
 
@@ -307,7 +341,7 @@ class RankerTraining:
             loss, scores = self.objective.of_passes(score, block, generator)
         remedy = "return the mean over the batch, computed from `scores`"
         _check_tensor(loss, (), f"{type(self.objective).__name__}.loss", remedy)
-        penalty = self.ranker.penalty(self.step)
+        penalty = self.ranker.penalty(step)
         return loss if penalty is None else loss + penalty, scores
 
     def count_documents(self, documents: NDArray[np.integer]) -> None:
@@ -430,13 +464,6 @@ class RankerTraining:
         self.count_documents(documents)
         return score_candidates(self.ranker, self.encoded, queries, documents)
 
-    def loss_now(self, batch: Batch, negatives: NDArray[np.int32]) -> float:
-        """Return the objective's loss of a batch with the current ranker."""
-        shown = np.concatenate([batch.positives[:, None], negatives], axis=1)
-        scores = np.where(shown < 0, 0, self.score(batch.queries, shown)).astype(np.float32)
-        block = Block.of(self.encoded, batch.queries, shown, teacher=self.teacher)
-        return float(self.objective.loss(torch.from_numpy(scores), block))
-
     @property
     def trained_weights(self) -> list[torch.nn.Parameter]:
         """The weights that an update changes."""
@@ -445,10 +472,10 @@ class RankerTraining:
     def loss_of(
         self, batch: Batch, negatives: NDArray[np.int32], source_scores: NDArray[np.float32] | None = None
     ) -> Tensor:
-        """Return the loss that an update with these negatives would have, with a gradient."""
-        shown = np.concatenate([batch.positives[:, None], negatives], axis=1)
+        """Return the loss that an update with these negatives would have, without dropout, with a gradient."""
+        shown = self._shown(batch, negatives)
         self.count_documents(shown)
-        return self._loss(batch.queries, shown, source_scores, 0)[0]
+        return self._loss(batch.queries, shown, source_scores, 0, self.step)[0]
 
     def gradient(self, loss: Tensor) -> list[Tensor | None]:
         """Return the gradient of a loss by `trained_weights`, some by rows; None if a weight has no part in it."""

@@ -29,7 +29,11 @@ class VectorMemory:
         self._vectors = torch.cat([vectors for _, vectors in newest]) if newest else torch.zeros(0, 0)
 
     def use(self, documents: NDArray[np.integer]) -> None:
-        """Set the documents whose vectors the next update takes from the memory: all others are read."""
+        """Begin a batch with the documents whose vectors its update takes from the memory: all others are read.
+
+        What was read before is forgotten: batches that a policy tried, and a sample of dev queries.
+        """
+        self._read = []
         self.used = np.intersect1d(documents, self.documents)
 
     def among(self, documents: NDArray[np.integer]) -> NDArray[np.bool_]:
@@ -51,7 +55,6 @@ class VectorMemory:
             distinct, first = np.unique(documents, return_index=True)
             vectors = torch.cat([vectors for _, vectors in self._read])[torch.from_numpy(first)]
             self._queue = [*self._queue, (distinct, vectors)][-self.batches :]
-            self._read = []
             self._index()
         self.use(np.zeros(0, np.int64))
 

@@ -58,7 +58,7 @@ class LearnedSelector(Selector):
 
     Args:
         checkpoint: folder or URI of a `pyrite learn`; None lets a study learn the agent first.
-        learn: overrides of that learning, e.g. [actions.imitate.epochs=10,episodes=100].
+        learn: overrides of that learning, each in quotes: ["actions.imitate.epochs=10","episodes=100"].
         agent: seed of that learning. Several (selector.agent=0,1,2) show how reliably an agent is learned.
         greedy: whether the most probable documents are taken instead of drawing them.
     """

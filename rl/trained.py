@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from torch import Tensor
@@ -28,6 +28,7 @@ class TrainedAgent:
         network: the description of its network (see `pyrite.rl.networks.described`).
         documents: s_d, candidates per query if its actions are documents; None if they are functions.
         facts: how it was learned, for reports.
+        built_from: digests of the data and code that it was learned from, by name; empty if unknown.
     """
 
     functions: list[str]
@@ -39,6 +40,7 @@ class TrainedAgent:
     weights: dict[str, Tensor]
     documents: int | None
     facts: dict[str, Any]
+    built_from: dict[str, str] = field(default_factory=dict)
 
     def actor(self) -> PolicyNetwork:
         """Return the frozen network."""

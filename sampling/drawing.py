@@ -108,7 +108,7 @@ class NegativeSources:
         training: RankerTraining,
         policy: SamplingPolicy,
         rng: np.random.Generator,
-        barred: NDArray[np.int32] | None = None,
+        barred: NDArray[np.integer] | None = None,
     ) -> BatchDraw:
         """Draw the negatives of a batch. Nothing but the generator changes.
 
@@ -117,7 +117,7 @@ class NegativeSources:
         (`WindowedFunction`), and without documents that the query may not be shown (`FilteredFunction`).
 
         Args:
-            barred: int32 [b, t], further documents that must not be picked for each query, −1 for none.
+            barred: ascending contents of further documents that must not be picked for any query; None for none.
 
         Raises:
             BadInput: if a selector picked a document that it must not pick.
@@ -143,9 +143,7 @@ class NegativeSources:
                 # `assigned` is ascending within a row: the negatives of earlier functions are to the left.
                 first_column = ((assigned[rows] >= 0) & (assigned[rows] < index)).sum(1)[:, None]
                 supplied = negatives[rows] if function.reads_mined else negatives[rows, : first_column.max()]
-                if barred is not None:
-                    supplied = np.concatenate([supplied, barred[rows]], axis=1)
-                allowed = FilteredFunction(in_window, self.relevant, supplied)
+                allowed = FilteredFunction(in_window, self.relevant, supplied, barred)
                 selected = selector.select(part, allowed, wanted, training, rng)
                 check_selected(selected, part, allowed, wanted, type(selector).__name__, name)
                 columns = first_column + np.arange(wanted)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyrite.ranking.ascending import find
 from pyrite.ranking.contents import repeated_in_row
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput, refuse
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 MOST_COPIES = 4
 """Largest factor by which more documents are requested because several have the same text."""
+FEW = 8
+"""How many further documents are requested at first for those that are barred from a whole batch, of which a query's
+candidates have few."""
 OFFERED = "pick from what the function offers"
 
 
@@ -34,12 +38,18 @@ class FilteredFunction(RetrievalFunction):
     Args:
         taken: int32 [b, t], the negatives that other functions have supplied for each query of the batch, −1 for none;
             None if there is no other function.
+        barred: ascending contents of documents that no query of the batch may be shown; None for none.
     """
 
     def __init__(
-        self, function: RetrievalFunction, relevant: RelevantPairs, taken: NDArray[np.int32] | None = None
+        self,
+        function: RetrievalFunction,
+        relevant: RelevantPairs,
+        taken: NDArray[np.int32] | None = None,
+        barred: NDArray[np.integer] | None = None,
     ) -> None:
         self.function, self.relevant = function, relevant
+        self.barred = np.zeros(0, np.int32) if barred is None else barred
         self.taken = np.zeros((0, 0), np.int32) if taken is None else taken
         self._distant: list[NDArray[np.int32]] = []
         self.repeats = lambda: False  # whether its last answer offered a document twice; only computed for a message
@@ -75,7 +85,7 @@ class FilteredFunction(RetrievalFunction):
         if not out.any():
             return self._noted(candidates)
         rows = np.flatnonzero(out.any(axis=1))
-        more = offer(batch.part(rows), self._wanted(batch, rows, count), rng)
+        more = self._more(batch, rows, count, offer, rng)
         return self._noted(self._replaced(batch, candidates, rows, more, ordered(more.documents.shape), count))
 
     def excluded(self, batch: Batch, documents: NDArray[np.integer]) -> NDArray[np.bool_]:
@@ -91,18 +101,49 @@ class FilteredFunction(RetrievalFunction):
         return repeated_in_row(np.where(out, -1, encoded.contents(documents)))
 
     def repeated(self, batch: Batch, documents: NDArray[np.integer]) -> NDArray[np.bool_] | np.bool_:
-        """Return which of the documents [b, m] another function has supplied for their query; one False if there is
-        none.
+        """Return which of the documents [b, m] another function has supplied for their query, or are barred; one False
+        if there is none.
         """
-        if not self.taken.shape[1]:
-            return np.False_
-        if len(batch) != len(self.taken):
+        if self.taken.shape[1] and len(batch) != len(self.taken):
             raise ValueError("a selector must ask for the whole batch that it was given")
-        return self._again(documents, self.taken)
+        return self._left_out(documents, self.taken)
+
+    def _left_out(self, documents: NDArray[np.integer], taken: NDArray[np.int32]) -> NDArray[np.bool_] | np.bool_:
+        out = self._again(documents, taken) if self.taken.shape[1] else np.False_
+        return out | find(self.barred, self.relevant.encoded.contents(documents))[1] if len(self.barred) else out
 
     def _again(self, documents: NDArray[np.integer], taken: NDArray[np.int32]) -> NDArray[np.bool_]:
         contents, taken_contents = (self.relevant.encoded.contents(part) for part in (documents, taken))
         return (contents[:, :, None] == taken_contents[:, None, :]).any(axis=2) & (documents >= 0)
+
+    def _more(
+        self,
+        batch: Batch,
+        rows: NDArray[np.intp],
+        count: int,
+        offer: Callable[[Batch, int, np.random.Generator], CandidateBatch],
+        rng: np.random.Generator,
+    ) -> CandidateBatch:
+        """Return candidates of some rows, of which `count` are left if the function has them.
+
+        Documents that are barred from the whole batch may be many more than a row's candidates have, so that few are
+        requested for them at first, and more while a row is short.
+        """
+        further = min(FEW, len(self.barred))
+        while True:
+            more = offer(batch.part(rows), self._wanted(batch, rows, count + further), rng)
+            if further == len(self.barred):
+                return more
+            out = self._out(batch, rows, more.documents)
+            short = (~out & ~self._repeated_text(more.documents, out)).sum(axis=1) < count
+            if not (short & (more.documents >= 0).all(axis=1)).any():
+                return more
+            further = min(2 * further, len(self.barred))
+
+    def _out(self, batch: Batch, rows: NDArray[np.intp], documents: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return which of the documents of some rows must not be shown, or are missing."""
+        out = self.relevant.among(batch.queries[rows], documents) | (documents < 0)
+        return out | self._left_out(documents, self.taken[rows] if self.taken.shape[1] else self.taken)
 
     def _wanted(self, batch: Batch, rows: NDArray[np.intp], count: int) -> int:
         """Return how many documents to ask for so that `count` are left: more if several have the same text."""
@@ -120,9 +161,7 @@ class FilteredFunction(RetrievalFunction):
         count: int,
     ) -> CandidateBatch:
         """Return `candidates` with the first `count` allowed documents of `more`, by `order`, in its `rows`."""
-        out = self.relevant.among(batch.queries[rows], more.documents) | (more.documents < 0)
-        if self.taken.shape[1]:
-            out |= self._again(more.documents, self.taken[rows])
+        out = self._out(batch, rows, more.documents)
         if more.tier is not None:  # nearer tiers come first; the order counts within a tier
             order = np.argsort(np.argsort(order, axis=1, kind="stable"), axis=1) + more.tier * float(order.shape[1])
         ranked = np.argsort(np.where(out, np.inf, order), axis=1, kind="stable")

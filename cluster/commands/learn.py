@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,7 @@ from pyrite.cluster.runs.what_was_read import sentence
 from pyrite.cluster.telemetry.tracking.tracker import TrackedRun
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.cluster.telemetry.training_metrics import study_of
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.precision import best_precision
 
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ def prepare(experiment: Experiment, console: Console) -> LearnWork:
     collection = artifacts.collection(config)
     note(sentence(collection, config))
     facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
-    episodes = _finished_episodes(storage, note)
-    store = request.store(artifacts.keys(config))
+    keys = artifacts.keys(config)
+    episodes, store = _finished_episodes(request, keys, note), request.store(keys)
     shared = 0
     if episodes is None:
         checkpoints.load(store, note)
@@ -137,18 +138,25 @@ run_verb = partial(run_command, LEARN)
 """Runs `pyrite learn`."""
 
 
-def _finished_episodes(storage: Storage, note: Callable[[str], None]) -> pl.DataFrame | None:
-    """Return the episodes of a finished learning; None if it has not finished, or its files are damaged."""
+def _finished_episodes(
+    request: LearnRequest, keys: Mapping[str, str], note: Callable[[str], None]
+) -> pl.DataFrame | None:
+    """Return the episodes of a finished learning; None if it has not finished, its files are damaged, or it was built
+    from other data or code.
+    """
     from pyrite.cluster.rollouts.train_agent import EPISODES
 
-    if (episodes := storage.read(EPISODES)) is None:  # the file that is written last
+    storage = request.storage
+    if (content := storage.read(EPISODES)) is None:  # the file that is written last
         return None
-    try:
-        read_agent(storage.place)
-        return pl.read_parquet(io.BytesIO(episodes))
-    except (BadInput, pl.exceptions.PolarsError):
+    changed, episodes = request.changed(keys), None
+    with suppress(pl.exceptions.PolarsError):
+        episodes = pl.read_parquet(io.BytesIO(content))
+    if changed:
+        note(f"the agent in {storage} was built from another {', '.join(changed)} and is learned again")
+    elif changed is None or episodes is None:
         note(f"the agent in {storage} is damaged and is learned again from the beginning")
-        return None
+    return episodes if changed == [] else None
 
 
 def show(

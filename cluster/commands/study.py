@@ -83,7 +83,11 @@ def prepare(experiment: Experiment, console: Console) -> StudyWork:
         done |= {each.name for each in runs} & set(scheduler.stopped)
     again = unfinished(repeated, done)
     waiting = [*_by_seed(plan, runs, done), *again]
-    print_lines(console, *outdated_lines(outdated), *begun_again_lines(store.outdated_states(waiting)))
+    left, changed = missing(agents, waiting, artifacts.keys)
+    for request in left.values():
+        request.check(artifacts.collection(request.config))
+    lines = [*outdated_lines(outdated), *outdated_lines(changed, "agents")]
+    print_lines(console, *lines, *begun_again_lines(store.outdated_states(waiting)))
     work = StudyWork(
         experiment=experiment,
         load=Load(False),
@@ -94,7 +98,7 @@ def prepare(experiment: Experiment, console: Console) -> StudyWork:
         proposals=proposals,
         runs=runs,
         waiting=waiting,
-        missing=missing(agents, waiting),
+        missing=left,
         collections=collections,
         ready=len(done) + proposals.finished,
         repeated=repeated,

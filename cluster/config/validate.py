@@ -282,8 +282,11 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | None) -> None:
         "objective",
         "learn with another, as objective=sir_v3",
     )
-    for key in ("agent", "reward", "state", "validation_sample"):
+    for key in ("reward", "state", "validation_sample"):
         build(config[key], key, trust="composed")
+    learners, copies = build(config["agent"], "agent", trust="composed").learners, config["copies"]
+    what = f"agent.learners is {learners}, and there are {copies} copies"
+    refuse(learners > copies, what, remedy=f"choose copies={learners}, or fewer learners")
     if config.get("until") is not None:
         first = build(config["until"], "until", trust="composed").first
         what = f"until=converged compares episodes after {first}, and learning ends after {config['episodes']}"

@@ -17,7 +17,7 @@ DAMAGED = ".damaged"
 
 def save(store: ResultStore, state: dict[str, Any]) -> None:
     """Save a state, and keep the one before it: it holds hours of work."""
-    storage, content = store.storage, to_bytes(state | {BUILT_FROM: _built_from(store)})
+    storage, content = store.storage, to_bytes(state | {BUILT_FROM: built_from(store)})
     if storage.renames:  # objects in an object store are always whole, and the store keeps copies of them
         storage.move(STATE, BEFORE)
     storage.write(STATE, content)
@@ -43,7 +43,7 @@ def load(store: ResultStore, note: Callable[[str], None] = lambda line: None) ->
             origin = "the state before it" if file == STATE and storage.read(BEFORE) is not None else "the beginning"
             note(f"{storage}/{file} is damaged and was set aside; continuing from {origin}")
             continue
-        before, now = state.pop(BUILT_FROM, {}), _built_from(store)
+        before, now = state.pop(BUILT_FROM, {}), built_from(store)
         if now and (changed := differences(before, now)):
             note(f"{storage}/{file} was built from another {', '.join(changed)}; learning starts again")
             return None
@@ -57,5 +57,6 @@ def delete(store: ResultStore) -> None:
         store.storage.delete(file)
 
 
-def _built_from(store: ResultStore) -> dict[str, str]:
+def built_from(store: ResultStore) -> dict[str, str]:
+    """Return the digests of the data and code of a learning; empty if its store has none."""
     return {} if store.built_from is None or callable(store.built_from) else dict(store.built_from)

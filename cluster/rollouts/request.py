@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,12 @@ from pyrite.cluster.config.groups import CHOICES, without_choices
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.validate import check_learning
 from pyrite.cluster.output.manifest import CONFIG, read_config, write_config
-from pyrite.cluster.output.provenance import code
+from pyrite.cluster.output.provenance import code, differences
 from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.sweep import Planned, refuse_sweeps
-from pyrite.cluster.runs.agent_file import FILE, agent_of
+from pyrite.cluster.rollouts.checkpoints import built_from
+from pyrite.cluster.runs.agent_file import agent_of, read_agent
 from pyrite.ranking.digest import checkpoints_of, digest
 from pyrite.ranking.errors import refuse
 
@@ -58,16 +60,28 @@ class LearnRequest:
         """Return the entries of `config.yaml` that only a learning has."""
         return without_choices(self.config)
 
+    def changed(self, keys: Mapping[str, str]) -> list[str] | None:
+        """Return what has changed since the agent was learned; None if there is none, or it is damaged."""
+        try:
+            return differences(read_agent(self.storage.place).built_from, built_from(self.store(keys)))
+        except BadInput:
+            return None
+
     def record(self, collection: Collection) -> None:
-        """Write the manifest of an agent that a study learns; refuse to continue over another collection."""
+        """Write the manifest of an agent that a study learns."""
+        self.check(collection)
         if self.storage.read(CONFIG) is None:
             command = shlex.join(["pyrite", "learn", *self.arguments])
             manifest = {"verb": "learn", "command": command, **self.content(), "overrides": self.arguments}
             write_config(self.storage, manifest | {"collections": {collection.fingerprint: collection.name}})
-        else:
-            known = read_config(self.storage).get("collections") or {}
-            what = f"the collection {collection.name} has changed since this learning began"
-            refuse(collection.fingerprint not in known, what, self.storage.place, "start another")
+
+    def check(self, collection: Collection) -> None:
+        """Refuse to continue over another collection."""
+        if self.storage.read(CONFIG) is None:
+            return
+        known = read_config(self.storage).get("collections") or {}
+        what = f"the collection {collection.name} has changed since this learning began"
+        refuse(collection.fingerprint not in known, what, self.storage.place, "start another")
 
 
 def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
@@ -78,14 +92,27 @@ def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
     return config
 
 
-def missing(requests: Mapping[str, LearnRequest], runs: Iterable[Planned]) -> dict[str, LearnRequest]:
-    """Return the learnings, by the agent's name, that these runs need and that have not ended."""
+def missing(
+    requests: Mapping[str, LearnRequest], runs: Iterable[Planned], keys_of: Callable[[dict[str, Any]], dict[str, str]]
+) -> tuple[dict[str, LearnRequest], Counter[str]]:
+    """Return the learnings that these runs need and that have not ended, or ended with other data or code.
+
+    Args:
+        requests: the learnings, by the agent's name.
+        keys_of: returns the keys of the parts of a configuration.
+
+    Returns:
+        The learnings by the agent's name, and the number of outdated agents by what has changed.
+    """
     wanted = {checkpoint_of(planned.config) for planned in runs}
-    return {
-        name: request
-        for name, request in requests.items()
-        if request.storage.place in wanted and FILE not in request.storage.names()
-    }
+    left, outdated = dict[str, LearnRequest](), Counter[str]()
+    for name, request in requests.items():
+        changed = request.changed(keys_of(request.config)) if request.storage.place in wanted else []
+        if changed != []:
+            left[name] = request
+        if changed:
+            outdated[", ".join(changed)] += 1
+    return left, outdated
 
 
 def with_agents(

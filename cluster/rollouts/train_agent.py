@@ -102,6 +102,7 @@ def train_agent(
             weights=algorithm.policy_weights(),
             documents=config["actions"]["documents"],
             facts={**outcome, **algorithm.counters},
+            built_from=checkpoints.built_from(store),
         )
         storage.write(FILE, agent.to_bytes())
     finally:

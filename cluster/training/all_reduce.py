@@ -76,6 +76,11 @@ class AllReduce(WorkerRows):
                 parameter.grad = parameter.grad.to_sparse(1)  # the rows that any worker has read
         return loss, whole
 
+    def total(self, share: Tensor) -> Tensor:
+        whole = share.double()  # as in `share_scores`
+        dist.all_reduce(whole)
+        return whole.float()
+
 
 def share_scores(
     size: int, loss: Tensor, scores: Tensor, marks: Sequence[bool] = ()

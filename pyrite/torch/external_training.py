@@ -74,7 +74,7 @@ class ExternalTraining(FrozenRanker):
         what = "this way of choosing needs the vectors or weights of a Pyrite ranker"
         raise BadInput(what, "function or selector", "choose one that needs scores only, or `pyrite train`")
 
-    def loss_now(self, batch: Batch, negatives: NDArray[np.int32]) -> float:
+    def loss_now(self) -> float:
         """Raise: the model makes its step after a batch is observed."""
         what = "this policy compares losses before and after a step, and the step is made elsewhere"
         raise BadInput(what, "policy", "choose fixed, random, mixture or schedule")

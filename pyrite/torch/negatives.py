@@ -119,7 +119,8 @@ class Negatives(IterableDataset[ServedBatch]):
             and selectors receive its scores, both of the version that a batch is served. None takes the model of the
             trainer that is attached.
         encode: the same for any other model: returns the vectors of texts that are a `query` or a `document`.
-        score: returns the model's current scores in a loop, for selectors that ask for them (`dynamic`, `simans`, …).
+        score: returns the model's current scores in a loop, for selectors that ask for them (`dynamic`, `simans`, …);
+            `attach` and `transform` refuse it.
         refresh: when the index follows the model, if no dense function specifies it.
         rows: the rows that the loss of a trainer reads: `tuples` of query, positive and negatives, `labelled_pairs`
             with a row per document, or `lists` of documents and labels.
@@ -358,7 +359,8 @@ class Negatives(IterableDataset[ServedBatch]):
         """A transform of `datasets` that adds negatives of the newest version to rows, for trainers without a collator.
 
         It reads the columns of Tevatron (`positive_passages`), FlagEmbedding (`pos`), NeMo AutoModel (`pos_doc`), or
-        `positive`. Which version a row has depends on timing, so no two trainings are equal.
+        `positive`. Each time that a row is read its negatives are drawn again. Which version it has depends on timing,
+        so with an index no two trainings are equal.
 
         Raises:
             BadInput: if several processes train, the mode of refreshing is another than `async`, or the policy is a
@@ -463,9 +465,10 @@ class Negatives(IterableDataset[ServedBatch]):
 
     def _batch_negatives(self, folder: Path, loader: LoaderCounts, within_batch: bool = False) -> BatchNegatives:
         """Return the negatives of a trainer's batches, with an index in a folder if they read one."""
+        what = "score= is for a loop: in a trainer, selectors receive the scores of its model's versions"
+        refuse(self._score is not None, what, "score", "leave it out")
         sampler = self._trainer_sampler
         training = self._training()
-        training._score = None
         if self._encoder is not None and self._reads_versions(sampler):
             self._index = self._new_index(sampler, training)
             training.service = self._index.service(folder, loader)

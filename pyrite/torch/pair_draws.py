@@ -90,21 +90,23 @@ class PairDraws:
         """Start a training: forget the lists of one before."""
         self.sampler.start(self.training)  # type: ignore[arg-type]
 
-    def __call__(self, pairs: NDArray[np.integer], version: int, epoch: int) -> PairsDrawn:
+    def __call__(self, pairs: NDArray[np.integer], version: int, epoch: int | NDArray[np.integer]) -> PairsDrawn:
         """Draw the negatives of pairs of `training.examples` that are in a batch together.
 
         Args:
             version: the step of the version that the functions and selectors read; −1 for none.
+            epoch: the number of the epoch, of all pairs or of each.
         """
         batch, sampler, training = self.training.examples.take(pairs), self.sampler, self.training
         if not sampler.functions:
             return PairsDrawn(np.zeros((len(batch), 0), np.int32), np.zeros((len(batch), 0), np.int64))
-        of_batch = np.random.default_rng([self.seed, epoch, *np.asarray(pairs).tolist()])
+        epochs = np.broadcast_to(epoch, len(batch)).tolist()
+        of_batch = np.random.default_rng([self.seed, max(epochs, default=0), *np.asarray(pairs).tolist()])
         assigned = sampler.policy.assign(batch, sampler.count, training, of_batch)  # type: ignore[arg-type]
         together = self._barred(batch)
         negatives, functions = np.full((2, len(batch), sampler.count), -1, np.int64)
         for row, pair in enumerate(np.asarray(pairs).tolist()):
-            rng, one = np.random.default_rng([self.seed, pair, version + 1, epoch]), batch.take(np.array([row]))
+            rng, one = np.random.default_rng([self.seed, pair, version + 1, epochs[row]]), batch.take(np.array([row]))
             policy: Any = Assigned(sampler.policy, assigned[[row]])
             drawn = sampler.sources.draw(one, training, policy, rng, together)  # type: ignore[arg-type]
             present = drawn.negatives[0] >= 0
@@ -114,18 +116,19 @@ class PairDraws:
                 negatives[row, ~present] = self._at_random(one, negatives[row, present], together, rng)
         return PairsDrawn(negatives.astype(np.int32), functions)
 
-    def _barred(self, batch: Batch) -> NDArray[np.int32]:
-        """Return the documents that are no negatives of any query of a batch, [1, t]."""
-        barred = [batch.positives]
+    def _barred(self, batch: Batch) -> NDArray[np.integer]:
+        """Return the contents, ascending, of the documents that are no negatives of any query of a batch."""
+        barred = [batch.positives, self._empty]
         if self.within_batch:  # a query may have relevant documents that are no positive of this batch
             barred.append(rectangle(self._judged.documents, self._judged.offsets, np.unique(batch.queries), -1).ravel())
-        documents = np.unique(np.concatenate(barred))
-        return np.concatenate([documents[documents >= 0], self._empty]).astype(np.int32)[None]
+        contents = np.unique(self.training.encoded.contents(np.concatenate(barred)))
+        return contents[contents >= 0]
 
     def _at_random(
-        self, one: Batch, taken: NDArray[np.integer], barred: NDArray[np.int32], rng: np.random.Generator
+        self, one: Batch, taken: NDArray[np.integer], barred: NDArray[np.integer], rng: np.random.Generator
     ) -> NDArray[np.int32]:
         missing = self.sampler.count - len(taken)
+<<<<<<< HEAD
         without = np.concatenate([taken[None].astype(np.int32), barred], axis=1)
         documents = FilteredFunction(self._random, self._relevant, without).sample(one, missing, rng).documents[0]
         refuse(
@@ -134,6 +137,13 @@ class PairDraws:
             "negatives",
             "choose fewer, smaller batches, or a larger collection",
         )
+=======
+        rest = FilteredFunction(self._random, self._relevant, taken[None].astype(np.int32), barred)
+        documents = rest.sample(one, missing, rng).documents[0]
+        if len(documents) < missing or (documents < 0).any():
+            what = f"a query has fewer than {self.sampler.count} documents that may be its negatives"
+            raise BadInput(what, "negatives", "choose fewer, smaller batches, or a larger collection")
+>>>>>>> samplefix2
         return documents
 
     def _empty_documents(self) -> NDArray[np.int32]:

@@ -28,6 +28,9 @@ class TextPairs:
         self._rows = np.argsort(keys, kind="stable")
         self._keys = keys[self._rows]
 
+    def __len__(self) -> int:
+        return len(self._keys)
+
     def find(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.int64]:
         """Return the number of each pair.
 

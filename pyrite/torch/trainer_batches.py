@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import nn
 from torch.utils.data import get_worker_info
 
@@ -75,6 +77,8 @@ class BatchNegatives:
         self.loader = LoaderCounts(1)
         self.shown: ShownFiles | None = None
         self.process = "0-0"
+        # How often each pair was read without a batch, in memory that loader workers, which are forked, share.
+        self._reads = np.frombuffer(mmap.mmap(-1, 4 * max(len(pairs), 1)), np.int32)
 
     def rows(self, rows: list[dict[str, Any]], batch: int) -> list[dict[str, Any]]:
         """Return the rows of a batch with negatives, in the form that the loss reads."""
@@ -86,6 +90,7 @@ class BatchNegatives:
 
         Args:
             batch: the number of the batch, which decides the version; None for the newest version.
+            epoch: the number of the epoch, which decides the draw; without a batch it is how often a pair was read.
         """
         training, service = self.draws.training, self.service
         waited = service.use(batch, self.process.partition("-")[0]) if service is not None else 0.0
@@ -93,7 +98,9 @@ class BatchNegatives:
         training.step = 0 if batch is None else self.loader.step_of(batch)
         training.epoch, training.loader = epoch, self.loader
         found = self.pairs.find(pairs)
-        drawn = self.draws(found, step, epoch)
+        drawn = self.draws(found, step, epoch if batch is not None else self._reads[found])
+        if batch is None:
+            np.add.at(self._reads, found, 1)
         if self.shown is not None:
             guarded = {name: function.guarded for name, function in self.draws.sampler.functions.items()}
             number = -1 if batch is None else batch

@@ -25,8 +25,8 @@ class Collection:
             null). Mapped from a file in the cache, so that millions of documents cost no memory of the process.
         queries: id, text, split, category, subcategory (Strings). Each has a judgement. The split is "train", "dev"
             or "test", and all three occur; or it is null for all, and `splits.folds` makes splits in turn.
-        judgements: query, document (Strings), grade (Int32): above 0 is relevant, otherwise judged not relevant.
-            In the order of the files; a pair occurs once.
+        judgements: query, document (Strings), grade (Int32): above 0 is relevant, −1 in TREC's pool and not
+            judged, otherwise judged not relevant. In the order of the files; a pair occurs once.
         given: query, document (Strings), score (Float32, or null): documents that came with a query, including
             negatives, in the order of the files (`pairs.Pairs`). Empty for other formats.
         skipped: with strict=False, the number of skipped faults of each kind, e.g. `{"broken line": 3}`.

@@ -19,8 +19,9 @@ class Curriculum(SamplingPolicy):
     """Exp3.S over the functions, rewarded by prediction gain (Graves et al. 2017, sections 2 and 3).
 
     A batch's gain is its loss before the update minus its loss after it, L(x, θ) − L(x, θ′), which costs one more
-    forward pass. Gains are rescaled to [−1, 1] by percentiles of a uniform sample of the gains so far. Part of each
-    weight is shared with the other functions (the S), so that a function that was poor for long can recover.
+    forward pass. Both are with the same dropout masks, so that only the step changes the loss. Gains are rescaled to
+    [−1, 1] by percentiles of a uniform sample of the gains so far. Part of each weight is shared with the other
+    functions (the S), so that a function that was poor for long can recover.
 
     Differs from the paper: a gain is not divided by the time that a batch took, since batches of all functions take the
     same time; and `eta` is larger by default, since a ranker is trained for hundreds or thousands of batches and the
@@ -73,7 +74,7 @@ class Curriculum(SamplingPolicy):
         training: RankerTraining,
         rng: np.random.Generator,
     ) -> None:
-        gain = step.loss - training.loss_now(batch, negatives)
+        gain = step.loss - training.loss_now()
         if np.isfinite(gain):  # otherwise the training has diverged, and it ends
             self.learn(self.rescaled(gain))
             self._keep(gain, rng)

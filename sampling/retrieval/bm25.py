@@ -80,9 +80,12 @@ class BM25(Ranked):
             return super().lists_of(queries)
         assert self._pairs is not None
         width = self.depth + int(self._pairs.counts[queries].max(initial=0))
-        lists = self._served.search(queries, width)[0]
-        kept = lists.keep(~self._pairs.among(queries, lists.documents))
-        return ListRows.of(kept.head(self.depth))
+        while True:  # as `negatives_lists` does: each text once, until the lists are full
+            lists = self._served.search(queries, width)[0]
+            kept = lists.keep(self._pairs.allowed(queries, lists.documents))
+            if not ((kept.counts < self.depth) & (lists.counts >= width)).any():
+                return ListRows.of(kept.head(self.depth))
+            width *= 2
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
         return sources.bm25(self.options, self.shards).search(queries, depth)[0]

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 SPAN = re.compile(r"(\d+)-(\d*):([1-9]\d*)")
 """A span of a schedule of refreshes."""
 WIDEST = 8
-"""Largest multiple of the depth that is searched if the guard drops most documents."""
+"""Largest multiple of the first search's depth that is searched if most documents are guarded, or copies of others."""
 
 
 @checked
@@ -268,24 +268,28 @@ class Dense(FromLists):
         self._loaded = dict(state)
 
     def lists_of(self, queries: NDArray[np.integer]) -> ListRows:
-        """Return the first `depth` documents of each query that are neither relevant nor guarded, by one version."""
-        step, size = self.training.step, len(self.encoded.documents)
+        """Return the first `depth` documents of each query that are neither relevant nor guarded, by one version.
+
+        Each text occurs once. A list does not depend on the other queries.
+        """
+        step, counts = self.training.step, self.pairs.counts[queries]
         vectors = None
         if self.queries == "now":
             vectors = embed(self.ranker, self.encoded.queries, queries, queries=True)
         positives = rectangle(self.relevant.documents, self.relevant.offsets, queries, -1)
-        width = self.depth + int(self.pairs.counts[queries].max(initial=0))
+        width, deepest = self.depth + int(counts.max(initial=0)), WIDEST * (self.depth + counts)
         while True:
             answer = self.service.search(queries, width, step, vectors)
             lists = RankedLists(answer.documents, answer.scores)
-            unjudged = lists.keep(self.pairs.allowed(queries, answer.documents))
+            within = np.arange(answer.documents.shape[1]) < deepest[:, None]
+            unjudged = lists.keep(self.pairs.allowed(queries, answer.documents) & within)
             kept = unjudged
             if self.guard.active:
                 of_positives = self.service.scores(queries, positives, vectors)
                 best = self.guard.positive_of(of_positives)
                 allowed = unjudged.scores <= self.guard.below(best)[:, None]
                 kept = unjudged.keep(allowed)
-            if not self.guard.active or (kept.counts >= self.depth).all() or width >= min(size, WIDEST * self.depth):
+            if not ((kept.counts < self.depth) & (lists.counts >= width) & (width < deepest)).any():
                 break
             width *= 2
         self.version, self.age = answer.version, step - answer.step

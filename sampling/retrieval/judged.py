@@ -16,7 +16,8 @@ class Judged(FromLists):
 
     They come from pools of the best documents of many systems, so they are hard as well; Cohen et al. 2019 point out
     that Robust04's queries have them. A query without such a document gets no negatives; combine this function with
-    another one if judgements are few. Documents with higher grades come first.
+    another one if judgements are few. Documents with higher grades come first. A grade of −1 (in TREC's pool, not
+    judged) is no judgement.
 
     Raises:
         BadInput: if no document was judged not relevant.

@@ -3,6 +3,7 @@
 import csv
 import gc
 import io
+import itertools
 import json
 import os
 import pickle
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 from ray import cloudpickle
+from torch.utils.data import DataLoader
 
 import pyrite
 from pyrite import BM25, Curriculum, Dense, Guard, InBatch, Mixture, Random, Schedule, SimANS, Top
@@ -752,11 +754,31 @@ def test_a_transform_adds_negatives_of_the_newest_version(bert, column):
     data = Dataset.from_dict(rows).with_transform(moving.transform)
     read = data[:4]
     assert all(len(row) == 2 for row in read[negative])
-    assert data[1][negative] == read[negative][1]  # of one version and epoch
+    assert len(data[1][negative]) == 2
     lagged = Negatives(words(40), Dense(1, refresh=1), model=open_model(bert))
     with pytest.raises(BadInput, match="they get the newest version"):
         _ = lagged.transform
     moving.close()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_transform_draws_again_in_each_epoch_and_the_same_for_the_same_seed(workers):
+    epochs = []
+    for _ in range(2):
+        moving = Negatives(words(40), Random(2))
+        loader = DataLoader(moving.dataset.with_transform(moving.transform), 8, num_workers=workers, collate_fn=list)
+        epochs.append([[row["negative"] for rows in loader for row in rows] for _ in range(3)])
+    assert epochs[0] == epochs[1]
+    assert all(one != other for one, other in itertools.combinations(epochs[0], 2))
+    assert len({tuple(rows[0]) for rows in epochs[0]}) > 1
+
+
+def test_scores_of_a_loop_are_refused_in_a_trainer(bert, tmp_path):
+    data = [Negatives(words(40), Random(1, pick=SimANS()), score=lambda queries, documents: 0) for _ in range(2)]
+    with pytest.raises(BadInput, match=r"^score: score= is for a loop.*; leave it out$"):
+        data[0].attach(trainer_of(bert, tmp_path, data[0]))
+    with pytest.raises(BadInput, match="score= is for a loop"):
+        _ = data[1].transform
 
 
 def test_the_version_of_a_transform_is_logged(bert, tmp_path):

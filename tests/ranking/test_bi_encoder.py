@@ -22,6 +22,7 @@ from pyrite.ranking.tokenization import Prompts, Subwords
 from tests.ranking.checkpoints import KINDS
 from tests.ranking.trained import (
     LISTS,
+    NEGATIVES,
     QUERIES,
     SHORT,
     assert_in_layers,
@@ -116,6 +117,14 @@ def test_a_frozen_tower_of_documents_stays_as_it_is(made_up, read_as, tiny_sourc
     made.train()
     assert torch.equal(vectors(made, texts.documents), before[False])
     assert not torch.equal(vectors(made, texts.documents, queries=True), vectors(made, texts.documents, queries=True))
+
+
+def test_dropout_does_not_change_the_loss_between_before_and_after_a_step(made_up, read_as, tiny_sources):
+    made = ranker(made_up("bert", 0.2))
+    training = in_training(made, encoded(read_as, made_up("bert", 0.2)), tiny_sources, lr=0.0)
+    for _ in range(2):
+        assert training.update(training.next_batch(), NEGATIVES).loss == training.loss_now()
+        training.position = 0
 
 
 def test_scale_and_its_default(made_up, read_as):

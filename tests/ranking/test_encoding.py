@@ -110,7 +110,7 @@ def test_judged_not_relevant_is_told_from_unjudged():
     every = np.array([[0, 1, 2, 3, -1]])
     assert judgements.lookup(np.zeros(1, int), every).tolist() == [[0, -1, 1, 0, 0]]
     assert judgements.are_relevant(np.zeros(1, int), every).tolist() == [[False, False, True, False, False]]
-    assert judgements.not_relevant().of(0)[0].tolist() == [0, 1]
+    assert judgements.not_relevant().of(0)[0].tolist() == [0]
 
 
 def test_a_collection_without_judgements():

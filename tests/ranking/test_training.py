@@ -20,7 +20,9 @@ from pyrite.ranking.evaluation.origins import RandomCandidates
 from pyrite.ranking.lazy_adam import LazyAdam
 from pyrite.ranking.objectives.block import Block
 from pyrite.ranking.objectives.contrastive import Contrastive
+from pyrite.ranking.objectives.matryoshka import Matryoshka
 from pyrite.ranking.objectives.objective import Objective
+from pyrite.ranking.objectives.self_involvement import JointSIR
 from pyrite.ranking.objectives.softmax import Softmax
 from pyrite.ranking.optimization import Optimization, gradient_norm
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
@@ -35,7 +37,7 @@ from pyrite.ranking.ranks import ranks_in
 from pyrite.ranking.schedules import Constant, Cosine, Linear, RateSchedule
 from pyrite.ranking.sources import Sources
 from pyrite.ranking.training import Batch, NegativeSource, RankerTraining, UpdateResult
-from tests.ranking.trained import NEGATIVES, SHORT, equal, generator, in_small_batches, in_training, weights
+from tests.ranking.trained import NEGATIVES, SHORT, Bag, equal, generator, in_small_batches, in_training, weights
 
 ADAM = partial(torch.optim.Adam, lr=0.01)
 LAZY = partial(LazyAdam, lr=0.05)
@@ -378,6 +380,25 @@ def test_an_example_with_more_positives_reports_the_scores_of_its_own_columns(ti
     assert int((block.labels > 0).sum()) >= int(np.minimum(np.diff(counts.offsets)[batch.queries], 3).sum())
     with pytest.raises(BadInput, match="knows one relevant document"):
         training(tiny_sources, positives=2)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"objective": Matryoshka(dimensions=[2, 1])},
+        {"objective": Softmax(symmetric=True)},
+        {"objective": Contrastive(), "positives": 3},
+        {"objective": JointSIR([3, 2], pick="random")},
+        {"accumulate": 2},
+    ],
+)
+def test_the_loss_after_a_step_of_size_zero_is_the_steps(tiny_sources, options):
+    run = in_small_batches(Bag(len(tiny_sources.encoded.idf)), tiny_sources, lr=0.0, **options)
+    for _ in range(2):
+        batch, negatives = run.next_batch(), np.array([[1, 2, 3], [-1, 4, 9]], np.int32)
+        loss = float(run.loss_of(batch, negatives).detach())
+        step = run.update(batch, negatives)
+        assert run.loss_now() == step.loss == pytest.approx(loss, rel=1e-6)
 
 
 class Returns(Softmax):

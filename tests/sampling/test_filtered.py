@@ -60,6 +60,29 @@ def test_draws_stay_uniform_over_what_is_left(encoded):
     assert counts == pytest.approx([5000] * 6, rel=0.06)
 
 
+def test_many_barred_documents_are_left_out_and_few_more_are_requested(encoded_of):
+    encoded = encoded_of([[1]] * 400, [[1]], {0: {0: 1}})
+    barred, requested = np.arange(1, 397), []
+
+    class Counted(Random):
+        def sample(self, batch, count, rng):
+            requested.append(count)
+            return super().sample(batch, count, rng)
+
+    offered = FilteredFunction(prepared(Counted(), encoded), RelevantPairs(encoded), None, barred)
+    rng, seen = np.random.default_rng(0), []
+    for _ in range(60):
+        seen += offered.sample(batch_of(0), 2, rng).documents[0].tolist()
+    assert set(seen) == {397, 398, 399}  # if it has to, it requests all
+    assert np.bincount(seen)[397:] == pytest.approx([40] * 3, abs=16)
+    requested.clear()
+    few = FilteredFunction(prepared(Counted(), encoded), RelevantPairs(encoded), None, barred[::4])
+    documents = few.sample(batch_of(np.zeros(300, int)), 2, rng).documents
+    assert not np.isin(documents, np.append(barred[::4], 0)).any()
+    assert (documents >= 0).all()
+    assert max(requested) <= 2 + 1 + 16
+
+
 def test_a_part_of_a_batch_knows_the_whole():
     batch = batch_of(0, 1, 2)
     part = batch.part(np.array([2, 0]))

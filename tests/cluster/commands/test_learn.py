@@ -1,13 +1,16 @@
 """Learning agents, in this process and with workers: for functions and for documents."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from pyrite.cluster.commands.learn import LEARN, _comparison, show
+from pyrite.cluster.commands.learn import LEARN, _comparison, _finished_episodes, show
 from pyrite.cluster.commands.resuming import read, started
 from pyrite.cluster.commands.study import STUDY
 from pyrite.cluster.config.agents import actions_of
@@ -16,16 +19,19 @@ from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.validate import check_run
 from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.tables import as_parquet
 from pyrite.cluster.rollouts import checkpoints
-from pyrite.cluster.rollouts.checkpoints import STATE
+from pyrite.cluster.rollouts.checkpoints import STATE, built_from
 from pyrite.cluster.rollouts.environments import Environments
 from pyrite.cluster.rollouts.gang import workers_of
-from pyrite.cluster.rollouts.request import compose_learning
+from pyrite.cluster.rollouts.request import LearnRequest, compose_learning, missing
 from pyrite.cluster.rollouts.train_agent import EPISODES, LearningProgress, train_agent
-from pyrite.cluster.runs.agent_file import agent_of, read_agent
+from pyrite.cluster.runs.agent_file import FILE, agent_of, read_agent
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.assemble import assemble
 from pyrite.ranking.errors import BadInput
+from pyrite.rl.document_selector import LearnedSelector
+from pyrite.rl.policy import LearnedPolicy
 from pyrite.rl.trained import TrainedAgent
 from tests.made_up import TOPICS, WORDS
 from tests.ranking.trained import equal
@@ -109,6 +115,7 @@ def test_workers_learn_the_same(config, undisturbed, tmp_path):
         (["objective=sir_v1", "objective.levels=[4,3]"], "trains several rankers in turn, and an episode has one"),
         (["copies=0"], "copies"),
         (["copies=8", "workers=3"], "divide evenly"),
+        (["copies=2", "workers=1", "agent.learners=3"], "agent.learners is 3, and there are 2 copies; choose copies=3"),
         (["episodes=31", "until=converged"], "until=converged compares episodes after 32, and learning ends after 31"),
         (["episodes=40", "until=converged", "until.after=33"], "compares episodes after 48"),
         ([*PICKING, "decision_every=4"], "picked for one batch"),
@@ -132,6 +139,13 @@ def test_bad_options_are_refused_in_one_line(base, overrides, says):
     with pytest.raises(BadInput, match=says) as refused:
         compose_learning([*base, *overrides])
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("name", "part"), [("policy", LearnedPolicy), ("selector", LearnedSelector)])
+def test_the_example_of_overrides_of_a_learning_can_be_typed(name, part):
+    (example,) = re.findall(r"learn: .*?(\[.+\])", part.__doc__)
+    learned = compose([f"{name}=learned", f"{name}.learn={example}"])[name]["learn"]
+    assert [text.count("=") for text in learned] == [1, 1]
 
 
 def test_copies_are_shared_out_evenly_and_what_can_not_be_learned_or_resumed_is_refused(config, base, tmp_path):
@@ -231,6 +245,31 @@ def test_where_an_agent_does_not_fit(own, undisturbed, folder, wrong, message, t
     monkeypatch.chdir(tmp_path)
     Path("agent.safetensors").write_bytes(undisturbed[0].to_bytes())
     assert message in refusal("train", *own, *(text.format(folder=folder) for text in wrong))
+
+
+def test_an_agent_of_other_data_or_code_is_learned_again(config, undisturbed, tmp_path):
+    agent, episodes = undisturbed
+    request = LearnRequest(config, [], Storage(str(tmp_path / "agents" / "one")))
+    run: Any = SimpleNamespace(config={"policy": {"checkpoint": request.storage.place}})
+    keys = {"base": "a", "function:run_file": "b"}
+    learned_from = built_from(request.store(keys))
+    cases = [
+        (learned_from, {}),
+        (learned_from | {"function:run_file": "c"}, {"function:run_file": 1}),
+        ({}, {"version": 1}),
+    ]
+    for before, outdated in cases:
+        request.storage.write(FILE, replace(agent, built_from=before).to_bytes())
+        request.storage.write(EPISODES, as_parquet(episodes))
+        left, counted = missing({"one": request}, [run], lambda config: keys)
+        assert (list(left), counted) == (["one"] if outdated else [], outdated)
+        said: list[str] = []
+        finished = _finished_episodes(request, keys, said.append)
+        assert (finished is None) == bool(outdated)
+        assert [name for name in outdated if f"another {name} and is learned again" in said[0]] == list(outdated)
+    request.storage.write(FILE, b"damaged")
+    assert missing({"one": request}, [run], lambda config: keys) == ({"one": request}, {})
+    assert missing({"one": request}, [], lambda config: keys) == ({}, {})
 
 
 @pytest.mark.nightly

@@ -1,10 +1,12 @@
 """BM25 in shards: scores and lists of one index of all documents, to the bit, also where a shard dies."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import ray
 
@@ -17,7 +19,9 @@ from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.execute import run
 from pyrite.ranking.bm25 import Bm25, Bm25Options
 from pyrite.ranking.bm25_pieces import PiecedBm25
+from pyrite.ranking.encoding import Encoder
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.sources import Sources
 from pyrite.sampling.guard import Guard, negatives_lists
 from pyrite.sampling.retrieval.bm25 import BM25
 from tests.ranking.test_bm25 import by_chance, without_labels
@@ -84,6 +88,22 @@ def test_readers_may_continue_without_a_shard(ray_session, tmp_path):
     assert (nothing.documents == -1).all()
     assert (of_pairs == -np.inf).all()
     served.close()
+
+
+def test_lists_of_a_batch_have_each_text_once_and_are_filled(tiny_vectors, tmp_path):
+    made = by_chance(40, 30)
+    copies = pl.concat([made.documents.with_columns(pl.col("id") + f"-{copy}") for copy in range(4)])
+    judged = made.queries.select(query="id", document=pl.lit(copies["id"][3]), grade=pl.lit(1, pl.Int32))
+    collection = without_labels(replace(made, documents=copies, judgements=judged))
+    encoded = Encoder(min_count=1).encode(collection)[0]
+    ahead, asked = BM25(depth=12), BM25(depth=12, shards=2)
+    ahead.prepare(encoded, negatives_lists(ahead, Sources(collection, encoded, tiny_vectors), Guard())[0])
+    asked.prepare(encoded, None)
+    asked.attach_index(PiecedBm25(collection, asked.options, shards=2, cut=tmp_path))
+    batch = batch_of(*range(30))
+    lists = [function.top(batch, 12, np.random.default_rng(0)).documents for function in (asked, ahead)]
+    assert equal(*lists)
+    assert (lists[0] >= 0).all(1).any()
 
 
 @pytest.mark.parametrize("depth", [3, 50])

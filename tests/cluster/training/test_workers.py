@@ -88,14 +88,17 @@ def trained(sources: Sources, candidates: Candidates, accumulate: int, together:
         training.evaluations = {"": SharedEvaluation(training.validation)}
     source = Drawn(len(sources.encoded.documents))
     shown: list[Any] = []
+    now: list[float] = []
     for _ in range(STEPS):
         if training.epoch_over:
             training.validate()
         batch = training.next_batch()
         step = training.update(batch, source.negatives(batch, training))
         shown.append((step.loss, step.gradient_norm, step.scores))
+        now.append(training.loss_now())
     measured = training.validation(training.ranker)
-    return {"steps": shown, "weights": weights(training), "validations": training.validations, "measured": measured}
+    learned = {"now": now, "weights": weights(training)}
+    return {"steps": shown, **learned, "validations": training.validations, "measured": measured}
 
 
 def weights(training: RankerTraining) -> dict[str, NDArray[np.float32]]:
@@ -212,6 +215,7 @@ def test_two_workers_with_half_the_batch_take_the_steps_of_one(given, both, kind
             assert its_loss == pytest.approx(loss, abs=1e-6)
             assert its_norm == pytest.approx(norm, rel=1e-4, abs=1e-6)
             np.testing.assert_allclose(its_scores, scores, atol=1e-5)
+        assert worker[kind]["now"] == pytest.approx(alone["now"], abs=1e-6)
         for name, tensor in alone["weights"].items():
             np.testing.assert_allclose(worker[kind]["weights"][name], tensor, atol=1e-5)
         assert worker[kind]["validations"] == pytest.approx(alone["validations"], abs=1e-9)
@@ -225,6 +229,7 @@ def test_two_workers_with_half_the_batch_take_the_steps_of_one(given, both, kind
 def test_the_workers_stay_equal_to_the_bit_and_share_what_they_can_not_score_and_an_index(both):
     first, second = both[0]["plain"], both[1]["plain"]
     assert equal(first["weights"], second["weights"])
+    assert first["now"] == second["now"]
     assert [loss for loss, *_ in first["steps"]] == [loss for loss, *_ in second["steps"]]
     assert [worker["broken"] for worker in both] == [True, True]
     heard = [[1, 1], [1, 1]], 9, [[2.0, 2.0], [2.0, 2.0]], [[41], [41]]

@@ -16,7 +16,7 @@ from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.sparse import Sparse, flops
 from pyrite.ranking.scoring import score_candidates
 from pyrite.ranking.sparse_products import SparseIndex, sparse_products
-from tests.ranking.trained import Reader, generator, in_training, losses
+from tests.ranking.trained import NEGATIVES, Reader, generator, in_training, losses
 
 library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
 
@@ -111,6 +111,9 @@ def test_the_regularizer_is_in_the_loss_and_makes_vectors_sparser(masked, read_a
         assert made.penalty(0) is None, "a penalty counts once"
     assert first[1.0] > first[0.0]
     assert sums[1.0] < sums[0.0]
+    made, texts, *_ = ours(masked, read_as, query_flops=1.0, document_flops=1.0, warmup=10)
+    still = in_training(made, texts, tiny_sources, lr=0.0)
+    assert still.update(still.next_batch(), NEGATIVES).loss == still.loss_now()
     growing = Sparse(masked, warmup=10).start(RankerInputs(generator()))
     growing.train()._note(torch.ones(2, 3), torch.ones(2, 3))
     assert growing.penalty(4).item() == pytest.approx(0.25 * 3 * (3e-4 + 1e-4))

@@ -118,8 +118,11 @@ def test_the_memory_holds_the_documents_of_the_last_batches(tiny_sources):
     read = []
     for _ in range(3):
         batch = training.next_batch()
-        negatives = np.full((len(batch), 1), 6 + training.step, np.int32)
+        training.loss_of(batch, np.full((len(batch), 1), 5, np.int32))  # a batch that a policy tries
+        negatives = np.full((len(batch), 2), [6 + training.step, -1], np.int32)  # −1 is no document, 0 neither
+        function.after_selection(batch, negatives, np.zeros(negatives.shape, bool))
         training.update(batch, negatives)
+        training.loss_now()  # of other weights
         function.after_update(training)
         read.append({*batch.positives.tolist(), 6 + training.step - 1})
         assert set(function.memory.documents.tolist()) == set.union(*read[-2:])

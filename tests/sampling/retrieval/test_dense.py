@@ -163,6 +163,19 @@ def test_a_guard_that_takes_the_head_looks_further_down(encoded_of):
     assert shallow.top(batch_of(0), 2, np.random.default_rng(0)).documents.tolist() == [[-1, -1]]
 
 
+def test_copies_of_a_text_shorten_no_list_and_other_queries_change_none(encoded_of):
+    documents = [[1 + d // 4] for d in range(100)]  # each text four times
+    relevant = {0: dict.fromkeys(range(8), 1), 1: {0: 1}, 2: dict.fromkeys(range(60), 1)}
+    encoded = replace(encoded_of(documents, [[1]] * 3, relevant), content=np.arange(100, dtype=np.int32) // 4 * 4)
+    training: Any = SimpleNamespace(encoded=encoded, ranker=Spread(3), step=0, diverged=False)
+    together = started(training, depth=6).top(batch_of(0, 1, 2), 6, np.random.default_rng(0)).documents
+    assert together.tolist() == [[*range(first, first + 24, 4)] for first in (8, 4, 60)]
+    few = started(training, Guard(absolute=16), depth=3)  # of 8 × (3 + 4) documents of query 1, 5 texts may be shown
+    for query in range(3):
+        alone = few.top(batch_of(query), 6, np.random.default_rng(0)).documents
+        assert alone[0].tolist() == few.top(batch_of(query, 2), 6, np.random.default_rng(0)).documents[0].tolist()
+
+
 class ByHand:
     """A service that notes what it is asked, and answers by a fixed list."""
 
