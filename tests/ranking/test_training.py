@@ -34,8 +34,19 @@ from pyrite.ranking.rankers.static import Static
 from pyrite.ranking.ranks import ranks_in
 from pyrite.ranking.schedules import Constant, Cosine, Linear, RateSchedule
 from pyrite.ranking.sources import Sources
+from pyrite.ranking.texts import Texts
 from pyrite.ranking.training import Batch, NegativeSource, RankerTraining, UpdateResult
-from tests.ranking.trained import NEGATIVES, SHORT, equal, generator, in_small_batches, in_training, weights
+from tests.ranking.trained import (
+    NEGATIVES,
+    SHORT,
+    Bag,
+    equal,
+    generator,
+    in_small_batches,
+    in_training,
+    losses,
+    weights,
+)  # fmt: skip
 
 ADAM = partial(torch.optim.Adam, lr=0.01)
 LAZY = partial(LazyAdam, lr=0.05)
@@ -299,6 +310,31 @@ def test_the_learning_rate_follows_its_schedule(tiny_sources):
     run.fit(RandomNegatives(), on_step=lambda each: rates.append(each.optimizer.param_groups[0]["lr"]))
     first = training(tiny_sources).optimizer.param_groups[0]["lr"]
     assert rates == pytest.approx([first * share for share in (1, 5 / 6, 3 / 6, 2 / 6)])
+
+
+class Forgetful(Bag):
+    """Drops words of queries, which nothing declares."""
+
+    def represent_queries(self, queries: Texts) -> torch.Tensor:
+        return torch.nn.functional.dropout(super().represent_queries(queries), 0.5, self.training)
+
+    def represent_documents(self, documents: Texts) -> torch.Tensor:
+        return super().represent_queries(documents)
+
+
+@pytest.mark.parametrize("chunk", [None, 3])
+def test_the_dropout_of_any_ranker_depends_on_the_seed_alone(chunk, tiny_sources):
+    reached = []
+    for state, seed in ((1, 3), (2, 3), (1, 4)):
+        ranker = Forgetful(len(tiny_sources.encoded.idf))
+        torch.manual_seed(state)
+        training = in_training(ranker, tiny_sources.encoded, tiny_sources, 0.5, seed, chunk=chunk)
+        training.order = np.arange(len(training.examples))
+        losses(training, 3)
+        reached.append(weights(ranker))
+        assert torch.initial_seed() == state, "torch's own generator was seeded"
+    assert equal(reached[0], reached[1])
+    assert not equal(reached[0], reached[2])
 
 
 def test_fewer_examples_are_some_of_more(tiny_sources):
