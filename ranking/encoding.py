@@ -74,6 +74,13 @@ class Judgements:
         offsets = np.searchsorted(pairs[0], np.arange(len(self.offsets)))
         return Judgements(offsets, pairs[1].astype(np.int32), grades[first], self.relevant_from)
 
+    def take(self, queries: NDArray[np.integer]) -> Judgements:
+        """Return the judgements of some queries [q], which are numbered from 0 in this order."""
+        starts, ends = self.offsets[queries], self.offsets[queries + 1]
+        offsets = np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64)
+        places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], ends - starts)
+        return Judgements(offsets, self.documents[places], self.grades[places], self.relevant_from)
+
     def rows(self) -> NDArray[np.int64]:
         """Return the query of each judgement."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
@@ -82,27 +89,31 @@ class Judgements:
         self, queries: NDArray[np.integer], documents: NDArray[np.integer], unjudged: int = 0
     ) -> NDArray[np.int32]:
         """Return grades of `documents` [q, d] for `queries` [q]; `unjudged` if there is none, or the document is −1."""
-        index, judged = self._find(queries, documents)
-        return np.where(judged, self.grades[index] if len(self.grades) else 0, unjudged).astype(np.int32)
+        grades, judged = self._find(queries, documents)
+        return np.where(judged, grades, unjudged).astype(np.int32)
 
     def are_relevant(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return which of `documents` [q, d] are judged relevant for `queries` [q]."""
-        index, judged = self._find(queries, documents)
-        return judged & (self.grades[index] >= self.relevant_from) if len(self.grades) else judged
+        grades, judged = self._find(queries, documents)
+        return judged & (grades >= self.relevant_from)
 
     def _find(
         self, queries: NDArray[np.integer], documents: NDArray[np.integer]
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return the index of each pair's judgement, and whether there is one."""
-        if not len(self.documents):
-            return np.zeros(documents.shape, np.int64), np.zeros(documents.shape, bool)
+    ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        """Return the grade of each pair, and whether there is one; otherwise it is arbitrary.
+
+        Only the judgements of these queries are read: a batch asks for few of many.
+        """
+        asked, rows = np.unique(queries, return_inverse=True)
+        part = self.take(asked)
+        if not len(part.documents):
+            return np.zeros(documents.shape, np.int32), np.zeros(documents.shape, bool)
         # A query and a document make one number (int64: millions of both multiply), ascending as judgements are.
-        width = int(self.documents.max()) + 1
-        known = self.rows() * width + self.documents
+        width = int(part.documents.max()) + 1
         inside = (documents >= 0) & (documents < width)
-        wanted = np.asarray(queries, np.int64)[:, None] * width + np.where(inside, documents, 0)
-        index, judged = find(known, wanted)
-        return index, inside & judged
+        wanted = rows[:, None] * width + np.where(inside, documents, 0)
+        index, judged = find(part.rows() * width + part.documents, wanted)
+        return part.grades[index], inside & judged
 
 
 @dataclass(frozen=True)
@@ -140,18 +151,9 @@ class EncodedCollection:
 
     def with_queries(self, queries: NDArray[np.integer]) -> EncodedCollection:
         """Return the same documents and some of the queries, renumbered in this order, with their judgements."""
-        starts, ends = self.judgements.offsets[queries], self.judgements.offsets[np.asarray(queries) + 1]
-        offsets = np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64)
-        rows = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], ends - starts)
-        judgements = replace(
-            self.judgements,
-            offsets=offsets,
-            documents=self.judgements.documents[rows],
-            grades=self.judgements.grades[rows],
-        )
         itself = None if self.itself is None else self.itself[queries]
         of_queries = {"queries": self.queries.take(queries), "split": self.split[queries], "itself": itself}
-        return replace(self, judgements=judgements, **of_queries)
+        return replace(self, judgements=self.judgements.take(queries), **of_queries)
 
     @property
     def most_copies(self) -> int:
