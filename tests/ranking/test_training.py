@@ -22,7 +22,7 @@ from pyrite.ranking.objectives.block import Block
 from pyrite.ranking.objectives.contrastive import Contrastive
 from pyrite.ranking.objectives.objective import Objective
 from pyrite.ranking.objectives.softmax import Softmax
-from pyrite.ranking.optimization import Optimization, gradient_norm
+from pyrite.ranking.optimization import Optimization, gradient_norm, without_decay
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from pyrite.ranking.rankers.dssm import DSSM
 from pyrite.ranking.rankers.feed_forward import FeedForward
@@ -348,6 +348,14 @@ def test_fewer_examples_are_some_of_more(tiny_sources):
         assert len(pairs(most)) == most
         assert pairs(most) <= pairs(min(most + 1, 5))
     assert pairs(9) == every
+
+
+def test_biases_keep_the_other_options_of_their_group():
+    weight, bias = nn.Parameter(torch.ones(2, 2)), nn.Parameter(torch.ones(2))
+    group = {"params": [weight, bias], "lr": 0.01, "betas": (0.5, 0.9)}
+    made = without_decay(torch.optim.AdamW([group], lr=1e-5, weight_decay=0.1))
+    options = [(len(of["params"]), of["lr"], of["betas"], of["weight_decay"]) for of in made.param_groups]
+    assert options == [(1, 0.01, (0.5, 0.9), 0.1), (1, 0.01, (0.5, 0.9), 0.0)]
 
 
 def test_gradients_are_clipped_and_biases_do_not_decay(tiny_sources):
