@@ -132,7 +132,7 @@ class EncodedCollection:
             (`pyrite.ranking.contents`); None if all texts are different.
         itself: int32 by query, the content of the document that the query is, −1 if it is none; None if no query is a
             document, or queries may find themselves (`collection.self=keep`).
-        merges: whether evaluation takes documents with the same text as one (`collection.duplicates=merge`).
+        merges: whether an evaluation takes documents with the same text as one (`collection.duplicates=merge`).
     """
 
     documents: Texts
@@ -173,6 +173,46 @@ class EncodedCollection:
         columns = np.arange(counts.max(initial=0))
         at = np.minimum(starts[:, None] + columns, len(order) - 1)
         return np.where(columns < counts[:, None], order[at], -1).astype(np.int32)
+
+    def most_documents(self, texts: int) -> int:
+        """Return the largest number of documents that so many texts have: a search as deep has found these texts."""
+        copies = np.ones(0, np.int64) if self.content is None else np.bincount(self.content)
+        return max(texts, int(np.sort(copies)[::-1][:texts].sum()))
+
+    def counted(self, documents: NDArray[np.integer]) -> NDArray[np.integer]:
+        """Return the documents that an evaluation counts these as, of any shape: the first with the same text, if it
+        merges them."""
+        return self.contents(documents) if self.merges else documents
+
+    def counted_judgements(self) -> Judgements:
+        """Return the judgements of `counted` documents, each text with its highest grade."""
+        if self.counts_each:
+            return self.judgements
+        best = self._best_copies()
+        offsets = np.searchsorted(self.judgements.rows()[best], np.arange(len(self.judgements.offsets)))
+        documents = self.contents(self.judgements.documents[best]).astype(np.int32)
+        return Judgements(offsets, documents, self.judgements.grades[best], self.judgements.relevant_from)
+
+    def judged_copies(self, queries: NDArray[np.integer], documents: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the document with the highest grade among those with the text of each `counted` document [q, m], or
+        itself if none is judged: other programs know the text by it."""
+        if self.counts_each:
+            return documents
+        copies = replace(self.counted_judgements(), grades=self.judgements.documents[self._best_copies()])
+        judged = copies.lookup(queries, documents, unjudged=-1)
+        return np.where(judged < 0, documents, judged)
+
+    @property
+    def counts_each(self) -> bool:
+        """Whether an evaluation counts each document, since texts are different or aren't merged."""
+        return self.content is None or not self.merges
+
+    def _best_copies(self) -> NDArray[np.intp]:
+        """Return the rows of the judgements that count, by query and text: those with a text's highest grade."""
+        rows, texts = self.judgements.rows(), self.contents(self.judgements.documents)
+        order = np.lexsort((-self.judgements.grades, texts, rows))
+        _, first = np.unique(np.stack([rows, texts])[:, order], axis=1, return_index=True)
+        return order[first]
 
     def contents(self, documents: NDArray[np.integer]) -> NDArray[np.integer]:
         """Return the contents of documents of any shape: equal for the same text; −1 for no document (−1)."""
