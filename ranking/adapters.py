@@ -36,6 +36,13 @@ def is_adapter(folder: Path) -> bool:
     return (folder / CONFIG).is_file() and not (folder / "model.safetensors").is_file()
 
 
+def folders_of(checkpoint: Path) -> list[Path]:
+    """Return the folders whose files decide a checkpoint's weights: its own and, for an adapter, its base model's too,
+    unless that is at the hub, where it is known by its name."""
+    base = _local_base(checkpoint, _config_of(checkpoint)) if is_adapter(checkpoint) else None
+    return [checkpoint, *filter(None, [base])]
+
+
 def merged_adapter(folder: Path) -> Path:
     """Return the folder of the whole model of an adapter: its base model with the adapter's products added in.
 
@@ -44,7 +51,8 @@ def merged_adapter(folder: Path) -> Path:
     Raises:
         BadInput: if peft is not installed, the base model is not here, or the adapter is no safetensors file.
     """
-    return _merged(folder.resolve(), tuple(file.stat().st_mtime_ns for file in sorted(folder.glob("adapter_*"))))
+    files = [file for place in folders_of(folder) for file in _files(place, (".safetensors", *TEXTS))]
+    return _merged(folder.resolve(), tuple(file.stat().st_mtime_ns for file in files))
 
 
 @functools.lru_cache(maxsize=16)
@@ -89,13 +97,18 @@ def _config_of(folder: Path) -> dict[str, Any]:
     return dict(config)
 
 
-def _base_of(folder: Path, config: dict[str, Any]) -> Path:
-    """Return the folder of an adapter's base model: at its path, next to the adapter, or downloaded."""
+def _local_base(folder: Path, config: dict[str, Any]) -> Path | None:
+    """Return the folder of an adapter's base model: at its path, or next to the adapter."""
     name = config["base_model_name_or_path"]
     places = [Path(os.path.expanduser(name)), folder / name, folder.parent / name, folder.parent / Path(name).name]
-    for place in places:
-        if place.is_dir() and place.resolve() != folder:
-            return place.resolve()
+    return next((place.resolve() for place in places if place.is_dir() and place.resolve() != folder.resolve()), None)
+
+
+def _base_of(folder: Path, config: dict[str, Any]) -> Path:
+    """Return the folder of an adapter's base model: on this machine, or downloaded."""
+    local, name = _local_base(folder, config), config["base_model_name_or_path"]
+    if local is not None:
+        return local
     try:
         if name.startswith((".", "/", "~")) or name.count("/") != 1:
             raise BadInput("is no name at the hub")
