@@ -79,6 +79,27 @@ def test_contents_are_decided_at_encoding(folder, tmp_path):
     assert sources_of(folder, tmp_path, self_documents="keep").encoded.itself is None
 
 
+@pytest.mark.parametrize(
+    ("query", "document", "same"),
+    [
+        ("cat", "the cat sat on the mat", False),
+        ("cat", "cats of the world", False),
+        ("the cat", "the cat sat on the mat", False),
+        ("the cats of the whole world", "the cats of the whole worldwide web", False),
+        ("a cat of the whole world", "we know of a cat of the whole world by its name", False),
+        ("a cat of the whole world", "Cats. A cat  of the whole world", True),
+        ("A title of a paper on cats", "A title of a paper on cats And its abstract, which is longer", True),
+        ("Title a cat of the whole world", "a cat of the whole world", True),
+        ("cat", "Cat", True),
+    ],
+)
+def test_a_word_in_the_document_of_its_number_does_not_make_a_query_a_document(query, document, same, tmp_path):
+    corpus, queries = [{"_id": "1", "text": document}, {"_id": "2", "text": "otter"}], [{"_id": "1", "text": query}]
+    folder = write_texts(tmp_path / "numbered", corpus, queries, {"test": [("1", "2", 1)]})
+    itself = sources_of(folder, tmp_path).encoded.itself
+    assert (itself is not None) == same
+
+
 def test_a_query_that_is_judged_relevant_for_itself_stays(folder, tmp_path):
     with (folder / "qrels" / "test.tsv").open("a") as file:
         file.write("q0\td3\t1\n")
