@@ -6,7 +6,6 @@ import functools
 import hashlib
 import json
 import logging
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 
 from torch import nn
 
+from pyrite.ranking.adapter_folder import CONFIG, WEIGHTS, config_of, folders_of, local_base
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub import default_cache, prepare_hub
 from pyrite.ranking.lazy import huggingface_hub, peft, safetensors, torch, transformers
@@ -23,24 +23,11 @@ from pyrite.ranking.quiet import unseeded
 from pyrite.ranking.rankers.sentence_library import library
 from pyrite.ranking.whole_file import keep_folder
 
-CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 TASKS = {"SEQ_CLS": "AutoModelForSequenceClassification", "CAUSAL_LM": "AutoModelForCausalLM"}
 """The class of the base model by the task that an adapter was trained for; AutoModel for others."""
 TEXTS = (".json", ".txt", ".model", ".jinja")
 """Endings of files that describe a model, its tokenizer and what follows the transformer."""
 _log = logging.getLogger(__name__)
-
-
-def is_adapter(folder: Path) -> bool:
-    """Return whether a folder holds an adapter, and not the weights of a whole model."""
-    return (folder / CONFIG).is_file() and not (folder / "model.safetensors").is_file()
-
-
-def folders_of(checkpoint: Path) -> list[Path]:
-    """Return the folders whose files decide a checkpoint's weights: its own and, for an adapter, its base model's too,
-    unless that is at the hub, where it is known by its name."""
-    base = _local_base(checkpoint, _config_of(checkpoint)) if is_adapter(checkpoint) else None
-    return [checkpoint, *filter(None, [base])]
 
 
 def merged_adapter(folder: Path) -> Path:
@@ -57,7 +44,7 @@ def merged_adapter(folder: Path) -> Path:
 
 @functools.lru_cache(maxsize=16)
 def _merged(folder: Path, changed: tuple[int, ...]) -> Path:
-    config = _config_of(folder)
+    config = config_of(folder)
     base = _base_of(folder, config)
     content = hashlib.sha256(str(base).encode())
     for root, endings in ((folder, (".safetensors", *TEXTS)), (base, TEXTS)):
@@ -85,28 +72,9 @@ def _files(folder: Path, endings: tuple[str, ...]) -> list[Path]:
     return sorted(file for file in folder.rglob("*") if file.suffix in endings and file.is_file())
 
 
-def _config_of(folder: Path) -> dict[str, Any]:
-    try:
-        config = json.loads((folder / CONFIG).read_text("utf-8"))
-        config["base_model_name_or_path"] + ""
-    except (ValueError, KeyError, TypeError):
-        remedy = "merge the adapter into its base model (merge_and_unload of peft), and save that"
-        raise BadInput(f"its {CONFIG} names no base model", folder, remedy) from None
-    if not (folder / WEIGHTS).is_file():
-        raise BadInput(f"has no {WEIGHTS}", folder, "save it again with peft, as safetensors; pickles are not read")
-    return dict(config)
-
-
-def _local_base(folder: Path, config: dict[str, Any]) -> Path | None:
-    """Return the folder of an adapter's base model: at its path, or next to the adapter."""
-    name = config["base_model_name_or_path"]
-    places = [Path(os.path.expanduser(name)), folder / name, folder.parent / name, folder.parent / Path(name).name]
-    return next((place.resolve() for place in places if place.is_dir() and place.resolve() != folder.resolve()), None)
-
-
 def _base_of(folder: Path, config: dict[str, Any]) -> Path:
     """Return the folder of an adapter's base model: on this machine, or downloaded."""
-    local, name = _local_base(folder, config), config["base_model_name_or_path"]
+    local, name = local_base(folder, config), config["base_model_name_or_path"]
     if local is not None:
         return local
     try:

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pyrite.ranking.adapter_folder import folders_of
 from pyrite.ranking.errors import BadInput
 
 NO_TOKENS = frozenset(
@@ -62,19 +63,10 @@ def files_of(node: dict[str, Any]) -> list[str]:
         place = Path(os.path.expanduser(checkpoint))
         # A run has its weights in `weights`, and sentence-transformers has modules as `1_Pooling` and `2_Dense`.
         patterns = ("*.*", "weights/**/*.*", "*_*/**/*.*")
-        parts = (file for folder in _folders(place) for pattern in patterns for file in folder.glob(pattern))
+        parts = (file for folder in folders_of(place) for pattern in patterns for file in folder.glob(pattern))
         files = [place] if place.is_file() else [*parts]
         paths = sorted(str(file) for file in files if file.is_file())
     return contents([paths] if isinstance(paths, str) else paths)
-
-
-def _folders(checkpoint: Path) -> list[Path]:
-    """Return the folders with the files of a checkpoint."""
-    if not (checkpoint / "adapter_config.json").is_file():
-        return [checkpoint]
-    from pyrite.ranking.adapters import folders_of  # which loads PyTorch
-
-    return folders_of(checkpoint)
 
 
 def checkpoints_of(node: Any) -> list[str]:
