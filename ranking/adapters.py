@@ -6,7 +6,6 @@ import functools
 import hashlib
 import json
 import logging
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 
 from torch import nn
 
+from pyrite.ranking.adapter_folder import CONFIG, WEIGHTS, config_of, folders_of, local_base
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import default_cache, prepare_hub
 from pyrite.ranking.lazy import huggingface_hub, peft, safetensors, torch, transformers
@@ -23,17 +23,11 @@ from pyrite.ranking.quiet import unseeded
 from pyrite.ranking.rankers.sentence_library import library
 from pyrite.ranking.whole_file import keep_folder
 
-CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 TASKS = {"SEQ_CLS": "AutoModelForSequenceClassification", "CAUSAL_LM": "AutoModelForCausalLM"}
 """The class of the base model by the task that an adapter was trained for; AutoModel for others."""
 TEXTS = (".json", ".txt", ".model", ".jinja")
 """Endings of files that describe a model, its tokenizer and what follows the transformer."""
 _log = logging.getLogger(__name__)
-
-
-def is_adapter(folder: Path) -> bool:
-    """Return whether a folder holds an adapter, and not the weights of a whole model."""
-    return (folder / CONFIG).is_file() and not (folder / "model.safetensors").is_file()
 
 
 def merged_adapter(folder: Path) -> Path:
@@ -44,12 +38,13 @@ def merged_adapter(folder: Path) -> Path:
     Raises:
         BadInput: if peft is not installed, the base model is not here, or the adapter is no safetensors file.
     """
-    return _merged(folder.resolve(), tuple(file.stat().st_mtime_ns for file in sorted(folder.glob("adapter_*"))))
+    files = [file for place in folders_of(folder) for file in _files(place, (".safetensors", *TEXTS))]
+    return _merged(folder.resolve(), tuple(file.stat().st_mtime_ns for file in files))
 
 
 @functools.lru_cache(maxsize=16)
 def _merged(folder: Path, changed: tuple[int, ...]) -> Path:
-    config = _config_of(folder)
+    config = config_of(folder)
     base = _base_of(folder, config)
     content = hashlib.sha256(str(base).encode())
     for root, endings in ((folder, (".safetensors", *TEXTS)), (base, TEXTS)):
@@ -77,29 +72,11 @@ def _files(folder: Path, endings: tuple[str, ...]) -> list[Path]:
     return sorted(file for file in folder.rglob("*") if file.suffix in endings and file.is_file())
 
 
-def _config_of(folder: Path) -> dict[str, Any]:
-    try:
-        config = json.loads((folder / CONFIG).read_text("utf-8"))
-        config["base_model_name_or_path"] + ""
-    except (ValueError, KeyError, TypeError):
-        remedy = "merge the adapter into its base model (merge_and_unload of peft), and save that"
-        raise BadInput(f"its {CONFIG} names no base model", folder, remedy) from None
-    refuse(
-        not (folder / WEIGHTS).is_file(),
-        f"has no {WEIGHTS}",
-        folder,
-        "save it again with peft, as safetensors; pickles are not read",
-    )
-    return dict(config)
-
-
 def _base_of(folder: Path, config: dict[str, Any]) -> Path:
-    """Return the folder of an adapter's base model: at its path, next to the adapter, or downloaded."""
-    name = config["base_model_name_or_path"]
-    places = [Path(os.path.expanduser(name)), folder / name, folder.parent / name, folder.parent / Path(name).name]
-    for place in places:
-        if place.is_dir() and place.resolve() != folder:
-            return place.resolve()
+    """Return the folder of an adapter's base model: on this machine, or downloaded."""
+    local, name = local_base(folder, config), config["base_model_name_or_path"]
+    if local is not None:
+        return local
     try:
         refuse(name.startswith((".", "/", "~")) or name.count("/") != 1, "is no name at the hub")
         return Path(_downloaded(name))

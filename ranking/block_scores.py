@@ -133,7 +133,7 @@ class BlockScores:
         parts = []
         for start in range(0, len(order), self.chunk):
             # Dropout must be the same when the chunk is read again.
-            seed = int(torch.randint(2**62, (), generator=generator)) if ranker.has_dropout else 0
+            seed = int(torch.randint(2**62, (), generator=generator))
 
             def read(some: Texts, seed: int = seed) -> Tensor:
                 with seeded_dropout(ranker, torch.Generator().manual_seed(seed)):

@@ -10,6 +10,8 @@ from pyrite.ranking.collections.collection import Collection
 
 CHUNK = 50_000
 """Texts hashed at a time."""
+LETTERS = 20
+"""Letters from which a text at an end of another is no chance."""
 
 
 def normalized(texts: pl.Series) -> pl.Series:
@@ -40,8 +42,9 @@ def query_contents(collection: Collection, hashes: NDArray[np.uint64], content: 
     """Return the content of the document that each query is, int32 [queries]; −1 if it is none.
 
     A query is a document if their texts are the same and the document is not judged relevant for it, or if they have
-    the same id and one text contains the other (a document may have a title, as in ArguAna). Ids alone do not decide:
-    in many collections both are numbered from 1. `hashes` and `content` are those of the documents.
+    the same id and one text of `LETTERS` or more begins or ends the other (a document may have a title, as in ArguAna,
+    or a query be one). Ids alone do not decide: in many collections both are numbered from 1, and a keyword occurs in
+    many documents. `hashes` and `content` are those of the documents.
     """
     queries = collection.queries
     contents = np.full(len(queries), -1, np.int32)
@@ -59,12 +62,16 @@ def query_contents(collection: Collection, hashes: NDArray[np.uint64], content: 
             "query": normalized(queries["text"].gather(same_id.astype(np.uint32))),
             "document": normalized(collection.gather("text", documents)),
         })  # fmt: skip
-        contained = texts.select(
-            pl.col("document").str.contains(pl.col("query"), literal=True)
-            | pl.col("query").str.contains(pl.col("document"), literal=True)
-        ).to_series()
+        contained = texts.select(_is_end_of("query", "document") | _is_end_of("document", "query")).to_series()
         contents[same_id[contained.to_numpy()]] = content[documents[contained.to_numpy()]]
     return contents
+
+
+def _is_end_of(part: str, whole: str) -> pl.Expr:
+    """Return whether a text begins or ends another, up to a blank, and is long enough that this is no chance."""
+    text, blank = pl.col(part), pl.lit(" ")
+    ends = pl.col(whole).str.starts_with(text + blank) | pl.col(whole).str.ends_with(blank + text)
+    return ends & (text.str.len_chars() >= LETTERS)
 
 
 def repeated_in_row(contents: NDArray[np.integer]) -> NDArray[np.bool_]:

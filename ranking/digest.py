@@ -7,10 +7,10 @@ import json
 import os
 from collections.abc import Iterable
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from pyrite.ranking.adapter_folder import folders_of
 from pyrite.ranking.errors import BadInput
 
 NO_TOKENS = frozenset(
@@ -56,12 +56,14 @@ def files_of(node: dict[str, Any]) -> list[str]:
     """Return digests of the files that an option names: those of its path or else of its checkpoint.
 
     A checkpoint may be a file, a folder with the files of a checkpoint or a run, or a name at the hub, which has none.
+    An adapter has those of its base model too.
     """
     paths = node.get("path") or []
     if not paths and (checkpoint := node.get("checkpoint")):
         place = Path(os.path.expanduser(checkpoint))
         # A run has its weights in `weights`, and sentence-transformers has modules as `1_Pooling` and `2_Dense`.
-        parts = chain.from_iterable(map(place.glob, ("*.*", "weights/**/*.*", "*_*/**/*.*")))
+        patterns = ("*.*", "weights/**/*.*", "*_*/**/*.*")
+        parts = (file for folder in folders_of(place) for pattern in patterns for file in folder.glob(pattern))
         files = [place] if place.is_file() else [*parts]
         paths = sorted(str(file) for file in files if file.is_file())
     return contents([paths] if isinstance(paths, str) else paths)

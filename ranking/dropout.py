@@ -30,10 +30,20 @@ class DropoutSeeds:
 
 @contextmanager
 def seeded_dropout(ranker: Ranker, generator: torch.Generator) -> Iterator[None]:
-    """Seed torch's global generators, from which dropout draws, and restore them afterwards."""
-    if not ranker.has_dropout:
+    """Seed torch's global generators, from which dropout draws, and restore them afterwards.
+
+    No ranker is asked whether it has dropout: it may come from its checkpoint, an adapter, a module after its
+    transformer, or a function that nothing declares.
+    """
+    sources, device = [torch.default_generator], ranker.device
+    if device.type == "cuda":
+        sources.append(torch.cuda.default_generators[device.index])
+    states = [source.get_state() for source in sources]
+    seed = int(torch.randint(2**62, (), generator=generator))
+    try:
+        for source in sources:
+            source.manual_seed(seed)
         yield
-        return
-    with torch.random.fork_rng([ranker.device] if ranker.device.type == "cuda" else []):
-        torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
-        yield
+    finally:
+        for source, state in zip(sources, states, strict=True):
+            source.set_state(state)

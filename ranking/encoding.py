@@ -74,6 +74,11 @@ class Judgements:
         offsets = np.searchsorted(pairs[0], np.arange(len(self.offsets)))
         return Judgements(offsets, pairs[1].astype(np.int32), grades[first], self.relevant_from)
 
+    def take(self, queries: NDArray[np.integer]) -> Judgements:
+        """Return the judgements of some queries [q], which are numbered from 0 in this order."""
+        places, offsets = taken(self.offsets, queries)
+        return Judgements(offsets, self.documents[places], self.grades[places], self.relevant_from)
+
     def rows(self) -> NDArray[np.int64]:
         """Return the query of each judgement."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
@@ -82,27 +87,31 @@ class Judgements:
         self, queries: NDArray[np.integer], documents: NDArray[np.integer], unjudged: int = 0
     ) -> NDArray[np.int32]:
         """Return grades of `documents` [q, d] for `queries` [q]; `unjudged` if there is none, or the document is −1."""
-        index, judged = self._find(queries, documents)
-        return np.where(judged, self.grades[index] if len(self.grades) else 0, unjudged).astype(np.int32)
+        grades, judged = self._find(queries, documents)
+        return np.where(judged, grades, unjudged).astype(np.int32)
 
     def are_relevant(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return which of `documents` [q, d] are judged relevant for `queries` [q]."""
-        index, judged = self._find(queries, documents)
-        return judged & (self.grades[index] >= self.relevant_from) if len(self.grades) else judged
+        grades, judged = self._find(queries, documents)
+        return judged & (grades >= self.relevant_from)
 
     def _find(
         self, queries: NDArray[np.integer], documents: NDArray[np.integer]
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return the index of each pair's judgement, and whether there is one."""
-        if not len(self.documents):
-            return np.zeros(documents.shape, np.int64), np.zeros(documents.shape, bool)
+    ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        """Return the grade of each pair, and whether there is one; otherwise it is arbitrary.
+
+        Only the judgements of these queries are read: a batch asks for few of many.
+        """
+        asked, rows = np.unique(queries, return_inverse=True)
+        part = self.take(asked)
+        if not len(part.documents):
+            return np.zeros(documents.shape, np.int32), np.zeros(documents.shape, bool)
         # A query and a document make one number (int64: millions of both multiply), ascending as judgements are.
-        width = int(self.documents.max()) + 1
-        known = self.rows() * width + self.documents
+        width = int(part.documents.max()) + 1
         inside = (documents >= 0) & (documents < width)
-        wanted = np.asarray(queries, np.int64)[:, None] * width + np.where(inside, documents, 0)
-        index, judged = find(known, wanted)
-        return index, inside & judged
+        wanted = rows[:, None] * width + np.where(inside, documents, 0)
+        index, judged = find(part.rows() * width + part.documents, wanted)
+        return part.grades[index], inside & judged
 
 
 @dataclass(frozen=True)
@@ -121,7 +130,7 @@ class EncodedCollection:
             (`pyrite.ranking.contents`); None if all texts are different.
         itself: int32 by query, the content of the document that the query is, −1 if it is none; None if no query is a
             document, or queries may find themselves (`collection.self=keep`).
-        merges: whether evaluation takes documents with the same text as one (`collection.duplicates=merge`).
+        merges: whether an evaluation takes documents with the same text as one (`collection.duplicates=merge`).
     """
 
     documents: Texts
@@ -140,16 +149,9 @@ class EncodedCollection:
 
     def with_queries(self, queries: NDArray[np.integer]) -> EncodedCollection:
         """Return the same documents and some of the queries, renumbered in this order, with their judgements."""
-        rows, offsets = taken(self.judgements.offsets, queries)
-        judgements = replace(
-            self.judgements,
-            offsets=offsets,
-            documents=self.judgements.documents[rows],
-            grades=self.judgements.grades[rows],
-        )
         itself = None if self.itself is None else self.itself[queries]
         of_queries = {"queries": self.queries.take(queries), "split": self.split[queries], "itself": itself}
-        return replace(self, judgements=judgements, **of_queries)
+        return replace(self, judgements=self.judgements.take(queries), **of_queries)
 
     @property
     def most_copies(self) -> int:
@@ -169,6 +171,46 @@ class EncodedCollection:
         columns = np.arange(counts.max(initial=0))
         at = np.minimum(starts[:, None] + columns, len(order) - 1)
         return np.where(columns < counts[:, None], order[at], -1).astype(np.int32)
+
+    def most_documents(self, texts: int) -> int:
+        """Return the largest number of documents that so many texts have: a search as deep has found these texts."""
+        copies = np.ones(0, np.int64) if self.content is None else np.bincount(self.content)
+        return max(texts, int(np.sort(copies)[::-1][:texts].sum()))
+
+    def counted(self, documents: NDArray[np.integer]) -> NDArray[np.integer]:
+        """Return the documents that an evaluation counts these as, of any shape: the first with the same text, if it
+        merges them."""
+        return self.contents(documents) if self.merges else documents
+
+    def counted_judgements(self) -> Judgements:
+        """Return the judgements of `counted` documents, each text with its highest grade."""
+        if self.counts_each:
+            return self.judgements
+        best = self._best_copies()
+        offsets = np.searchsorted(self.judgements.rows()[best], np.arange(len(self.judgements.offsets)))
+        documents = self.contents(self.judgements.documents[best]).astype(np.int32)
+        return Judgements(offsets, documents, self.judgements.grades[best], self.judgements.relevant_from)
+
+    def judged_copies(self, queries: NDArray[np.integer], documents: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the document with the highest grade among those with the text of each `counted` document [q, m], or
+        itself if none is judged: other programs know the text by it."""
+        if self.counts_each:
+            return documents
+        copies = replace(self.counted_judgements(), grades=self.judgements.documents[self._best_copies()])
+        judged = copies.lookup(queries, documents, unjudged=-1)
+        return np.where(judged < 0, documents, judged)
+
+    @property
+    def counts_each(self) -> bool:
+        """Whether an evaluation counts each document, since texts are different or aren't merged."""
+        return self.content is None or not self.merges
+
+    def _best_copies(self) -> NDArray[np.intp]:
+        """Return the rows of the judgements that count, by query and text: those with a text's highest grade."""
+        rows, texts = self.judgements.rows(), self.contents(self.judgements.documents)
+        order = np.lexsort((-self.judgements.grades, texts, rows))
+        _, first = np.unique(np.stack([rows, texts])[:, order], axis=1, return_index=True)
+        return order[first]
 
     def contents(self, documents: NDArray[np.integer]) -> NDArray[np.integer]:
         """Return the contents of documents of any shape: equal for the same text; −1 for no document (−1)."""

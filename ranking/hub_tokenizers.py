@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pyrite.ranking.adapters import is_adapter, merged_adapter
+from pyrite.ranking.adapter_folder import is_adapter
+from pyrite.ranking.adapters import merged_adapter
 from pyrite.ranking.collections.opened import compression_of
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import prepare_hub

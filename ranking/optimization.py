@@ -145,6 +145,8 @@ class Optimization:
 def without_decay(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
     """Return the optimizer without weight decay for norms, biases and other parameters of one dimension.
 
+    They keep the other options of their group, such as its learning rate.
+
     Decay is for matrices, whose size it holds down; pulling a norm's scale or a bias to 0 only does harm (the released
     code of Devlin et al. does the same). An optimizer without decay is returned unchanged.
     """
@@ -153,7 +155,7 @@ def without_decay(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
         vectors = [weight for weight in group["params"] if weight.dim() < 2]
         if group.get("weight_decay") and vectors:
             group["params"] = [weight for weight in group["params"] if weight.dim() >= 2]
-            optimizer.add_param_group({"params": vectors, "weight_decay": 0.0})
+            optimizer.add_param_group(group | {"params": vectors, "weight_decay": 0.0})
     optimizer.param_groups = [group for group in optimizer.param_groups if group["params"]]
     return optimizer
 

@@ -41,7 +41,7 @@ from pyrite.ranking.encoding import EncodedCollection, Encoder
 from pyrite.ranking.errors import refuse
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.measures import parse
-from pyrite.ranking.evaluation.origins import Candidates, itself_among
+from pyrite.ranking.evaluation.origins import Candidates, without_repeats
 from pyrite.ranking.full_ranking import rank_all, rank_candidates
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
@@ -99,7 +99,7 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     split = "" if len(queries) == len(encoded.queries) else f"{config['queries']} "
     print_lines(console, f"ranking for {counted(len(queries), f'{split}query')} …")
     with reading_shown(console):
-        lists = _ranked(trained.ranker, read, candidates, config["depth"])
+        lists = _named(_ranked(trained.ranker, read, candidates, config["depth"]), encoded, queries)
     present = lists.documents >= 0
     what = f"none of {counted(len(queries), 'query')} has a candidate, so the run would be empty"
     refuse(not present.any(), what, "origin", "does it have documents for these queries (queries=, topics=)?")
@@ -176,10 +176,16 @@ def _ranked(ranker: Any, encoded: EncodedCollection, candidates: Candidates, dep
     for rows, space in candidates.spaces(encoded):
         queries, itself = candidates.queries[rows], encoded.own_documents(candidates.queries[rows])
         part = rank_all(ranker, encoded, queries, depth + itself.shape[1], space)
-        if itself.shape[1]:
-            part = part.keep(~itself_among(encoded, queries, part.documents))
+        part = without_repeats(part, encoded, queries)
         lists.documents[rows], lists.scores[rows] = part.documents[:, :depth], part.scores[:, :depth]
     return lists
+
+
+def _named(lists: RankedLists, encoded: EncodedCollection, queries: NDArray[np.integer]) -> RankedLists:
+    """Return the lists with the judged one of merged documents, and documents of one score by their ids."""
+    documents = encoded.judged_copies(queries, lists.documents)
+    order = np.lexsort((-encoded.document_key[np.maximum(documents, 0)], -lists.scores), axis=1)
+    return RankedLists(np.take_along_axis(documents, order, 1), np.take_along_axis(lists.scores, order, 1))
 
 
 def as_run(lists: RankedLists, collection: Collection, queries: NDArray[np.integer], tag: str) -> bytes:
@@ -216,8 +222,6 @@ def _measured(
 ) -> Table:
     """Return the measures of the run next to those of the first stage."""
     evaluation = Evaluation(encoded, candidates, measures)
-    evaluator = evaluation.evaluator
-    run = evaluator(encoded.judgements.lookup(queries, lists.documents, evaluator.unjudged))
-    columns = run, evaluation.of_bm25()
+    columns = evaluation.evaluator(evaluation.grades_of(lists.documents)), evaluation.of_bm25()
     rows = [[measure, *(f"{float(values[measure].mean()):.4f}" for values in columns)] for measure in measures]
     return Table(["measure", "run", "first stage"], rows, caption=caption)

@@ -208,11 +208,14 @@ def check_counts(config: dict[str, Any]) -> None:
 
 
 def _check_teacher(config: dict[str, Any], functions: Mapping[str, RetrievalFunction]) -> None:
-    """Refuse an objective that learns from a teacher without one, and without lists that it could score."""
+    """Refuse an objective that learns from a teacher without one, without lists that it could score, or for a dev loss,
+    whose random negatives it hasn't scored."""
     from pyrite.sampling.retrieval.function import RetrievalFunction
 
     if not config.get("teacher"):
         raise no_teacher("there is no teacher to learn from", "objective")
+    what = "the teacher has no scores of random documents, so the objective has no dev loss"
+    refuse(config["validation"]["negatives"], what, "validation.negatives", "choose validation.negatives=null")
     listed = any(type(function).rank is not RetrievalFunction.rank for function in functions.values())
     what = f"a teacher scores documents in lists made before the training, and {' and '.join(functions)} has none"
     remedy = "add a function with a list, as function=[in_batch,bm25] negatives.bm25=1"

@@ -22,7 +22,7 @@ from pyrite.cluster.plan.sweep import Planned, refuse_sweeps
 from pyrite.cluster.rollouts.checkpoints import built_from
 from pyrite.cluster.runs.agent_file import agent_of, read_agent
 from pyrite.ranking.digest import checkpoints_of, digest
-from pyrite.ranking.errors import refuse
+from pyrite.ranking.errors import BadInput, refuse
 
 if TYPE_CHECKING:
     from pyrite.ranking.collections.collection import Collection

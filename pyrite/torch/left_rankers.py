@@ -16,7 +16,7 @@ from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.evaluation.evaluation import Evaluation
-from pyrite.ranking.evaluation.origins import Candidates
+from pyrite.ranking.evaluation.origins import Candidates, without_repeats
 from pyrite.ranking.run_files import lists_of_run
 from pyrite.torch.external_training import numbers
 from pyrite.torch.text_encoder import FunctionEncoder, as_bytes
@@ -127,6 +127,7 @@ def _of_score(score: Callable[..., Any], collection: Collection, encoded: Encode
 def _of_run(files: list[Path], collection: Collection, encoded: EncodedCollection) -> LeftRanker:
     """Rank candidates as a run does; those that it lacks come last."""
     lists = lists_of_run(list(map(str, files)), collection, None)
+    lists = without_repeats(lists, encoded, np.arange(len(lists)))
     content = hashlib.sha256(b"".join(file.read_bytes() for file in files))
 
     def measure(candidates: Candidates, measures: Sequence[str]) -> Values:

@@ -406,7 +406,8 @@ class Negatives(IterableDataset[ServedBatch]):
         refuse(not len(dev), "has no validation queries", "collection", "give it a dev split")
         queries, documents = self.collection.queries, self.collection.documents
         ids, texts = documents["id"].to_list(), documents["text"].to_list()
-        relevant = encoded.judgements.relevant()
+        ranked = np.unique(encoded.counted(np.arange(len(ids)))).tolist()
+        relevant = encoded.counted_judgements().relevant()
         judged = {
             query: relevant.documents[relevant.offsets[query] : relevant.offsets[query + 1]].tolist()
             for query in dev.tolist()
@@ -415,7 +416,7 @@ class Negatives(IterableDataset[ServedBatch]):
         kind = SparseInformationRetrievalEvaluator if is_sparse else InformationRetrievalEvaluator
         return kind(
             {queries["id"][query]: queries["text"][query] for query in judged},
-            dict(zip(ids, texts, strict=True)),
+            {ids[document]: texts[document] for document in ranked},
             {queries["id"][query]: {ids[each] for each in found} for query, found in judged.items()},
             **{"name": "validation"} | options,
         )

@@ -128,22 +128,14 @@ class PairDraws:
         self, one: Batch, taken: NDArray[np.integer], barred: NDArray[np.integer], rng: np.random.Generator
     ) -> NDArray[np.int32]:
         missing = self.sampler.count - len(taken)
-<<<<<<< HEAD
-        without = np.concatenate([taken[None].astype(np.int32), barred], axis=1)
-        documents = FilteredFunction(self._random, self._relevant, without).sample(one, missing, rng).documents[0]
+        rest = FilteredFunction(self._random, self._relevant, taken[None].astype(np.int32), barred)
+        documents = rest.sample(one, missing, rng).documents[0]
         refuse(
             len(documents) < missing or (documents < 0).any(),
             f"a query has fewer than {self.sampler.count} documents that may be its negatives",
             "negatives",
             "choose fewer, smaller batches, or a larger collection",
         )
-=======
-        rest = FilteredFunction(self._random, self._relevant, taken[None].astype(np.int32), barred)
-        documents = rest.sample(one, missing, rng).documents[0]
-        if len(documents) < missing or (documents < 0).any():
-            what = f"a query has fewer than {self.sampler.count} documents that may be its negatives"
-            raise BadInput(what, "negatives", "choose fewer, smaller batches, or a larger collection")
->>>>>>> samplefix2
         return documents
 
     def _empty_documents(self) -> NDArray[np.int32]:

@@ -57,10 +57,12 @@ class Reader(Part):
             `characters` (for Chinese, Japanese, Thai and other scripts without blanks) or `subwords`.
         language: the language of stemmer and stop words. None neither stems nor drops any.
         subwords: the tokenizer of tokenizer=subwords: a folder, or a name at the hub.
-        self: `drop` if a query that is a document of the collection (the same text, or the same id and one text within
-            the other, as in ArguAna and Quora) is never its negative and is left out of its ranking; `keep` otherwise.
-        duplicates: `keep` documents with the same text in the candidate lists of an evaluation, or `merge` them into
-            one. In training, the text of a relevant document is never a negative, and no text is shown twice.
+        self: `drop` if a query that is a document of the collection (the same text, or the same id and one text at an
+            end of the other, as in ArguAna and Quora) is never its negative and is left out of its ranking; `keep`
+            otherwise.
+        duplicates: `keep` documents with the same text in an evaluation, or `merge` them into the first, with their
+            highest grade for a query; a run of `pyrite rank` names the one with that grade. In training, the text of a
+            relevant document is never a negative, and no text is shown twice.
         qrels_repeated: the grade of a document that is judged more than once for a query, as for subtopics: the highest
             (`max`), the mean, rounded (`mean`), or none, and the file is refused (`stop`).
     """

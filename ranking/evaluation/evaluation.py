@@ -25,13 +25,14 @@ class Evaluation:
 
     def __init__(self, encoded: EncodedCollection, candidates: Candidates, measures: Sequence[str]) -> None:
         self.encoded, self.candidates, self.measures = encoded, candidates, list(measures)
-        judged = [encoded.judgements.of(query)[1] for query in candidates.queries]
+        self._judgements = encoded.counted_judgements()
+        judged = [self._judgements.of(query)[1] for query in candidates.queries]
         self.evaluator = Evaluator(measures, judged, encoded.judgements.relevant_from)
         if candidates.documents is not None:
-            self._grades = self._grades_of(candidates.documents)
+            self._grades = self.grades_of(candidates.documents)
             self._keys = encoded.document_key[np.maximum(candidates.documents, 0)]
         else:
-            positive = encoded.judgements if self.evaluator.unjudged else encoded.judgements.gaining()
+            positive = self._judgements if self.evaluator.unjudged else self._judgements.gaining()
             offsets, queries, unjudged = positive.offsets, candidates.queries, self.evaluator.unjudged
             self._wanted = rectangle(positive.documents, offsets, queries, -1)
             self._wanted_grades = rectangle(positive.grades, offsets, queries, unjudged)
@@ -40,8 +41,10 @@ class Evaluation:
                 inside = np.isin(self._wanted[rows], space)
                 self._wanted_grades[rows] = np.where(inside, self._wanted_grades[rows], unjudged)
 
-    def _grades_of(self, documents: NDArray[np.int32]) -> NDArray[np.int32]:
-        return self.encoded.judgements.lookup(self.candidates.queries, documents, self.evaluator.unjudged)
+    def grades_of(self, documents: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the grades of documents [q, d]; those with one text have its highest grade if they are merged."""
+        counted = self.encoded.counted(documents)
+        return self._judgements.lookup(self.candidates.queries, counted, self.evaluator.unjudged)
 
     def __call__(self, ranker: Ranker) -> dict[str, NDArray[np.float64]]:
         """Return the values of each measure by query; a query without a relevant document has 0.
@@ -85,4 +88,4 @@ class Evaluation:
         """Return the values of BM25's order of the candidates."""
         lists = self.candidates.first_stage
         keys = self.encoded.document_key[np.maximum(lists.documents, 0)]
-        return self.evaluator(ranked_grades(lists.scores, lists.documents, self._grades_of(lists.documents), keys))
+        return self.evaluator(ranked_grades(lists.scores, lists.documents, self.grades_of(lists.documents), keys))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -25,8 +25,6 @@ from pyrite.ranking.ranked_lists import RankedLists, stack_lists
 from pyrite.ranking.run_files import lists_of_run
 from pyrite.ranking.sources import Sources
 
-DEEPER = 2
-"""Times the largest number of documents with one text by which a search is deepened if some are left out."""
 BM25_DEPTH = 1000
 """The depth of BM25's ranking if a ranker's has no limit."""
 
@@ -55,7 +53,8 @@ class Candidates:
         for category in np.unique(searched):
             rows, everything = np.flatnonzero(searched == category), np.arange(len(encoded.documents))
             labels = encoded.documents.labels
-            yield rows, everything if category < 0 or labels is None else np.flatnonzero(labels[:, 0] == category)
+            inside = everything if category < 0 or labels is None else np.flatnonzero(labels[:, 0] == category)
+            yield rows, inside if encoded.counts_each else np.unique(encoded.counted(inside))
 
     def take(self, queries: NDArray[np.integer]) -> Candidates:
         """Return the candidates of some of the queries, which must be included."""
@@ -90,54 +89,40 @@ class Origin(Part):
         """Return the candidates of `queries` (ascending) without the queries themselves, and without duplicates.
 
         A query that is a document of the collection does not find itself (`collection.self=drop`). With
-        `collection.duplicates=merge` documents with the same text are one candidate, the relevant one if there is one;
-        an origin that is no list ranks every document, and so does BM25 over it.
+        `collection.duplicates=merge` documents with the same text are one candidate, the first of them.
         """
         encoded = sources.encoded
-        if encoded.itself is None and not (encoded.merges and encoded.content is not None):
+        if encoded.itself is None and encoded.counts_each:
             return self.candidates(sources, queries)
         deeper, depth = copy.copy(self), self.depth if self.searches else None
         if depth is not None:
-            deeper.depth = depth + DEEPER * encoded.most_copies
-        return without_repeats(deeper.candidates(sources, queries), encoded, depth)
+            deeper.depth = encoded.most_documents(depth + 1)  # with the query itself
+        found = deeper.candidates(sources, queries)
+        first = without_repeats(found.first_stage, encoded, queries, depth)
+        if found.documents is None:
+            return replace(found, first_stage=first, depth=depth)
+        lists = RankedLists(found.documents, np.zeros(found.documents.shape, np.float32))
+        documents = without_repeats(lists, encoded, queries, depth).documents
+        return Candidates(queries, documents, first, documents.shape[1])
 
     @abstractmethod
     def candidates(self, sources: Sources, queries: NDArray[np.int64]) -> Candidates:
         """Return the candidates of `queries` (ascending), as the origin finds them."""
 
 
-def without_repeats(candidates: Candidates, encoded: EncodedCollection, depth: int | None) -> Candidates:
-    """Return candidates without the queries themselves and, if the collection merges duplicates, each text once.
-
-    A ranker ranks all documents if there are no lists, copies too, so that its first stage keeps them as well.
+def without_repeats(
+    lists: RankedLists, encoded: EncodedCollection, queries: NDArray[np.integer], depth: int | None = None
+) -> RankedLists:
+    """Return lists [q] of `queries` [q] without the queries themselves, and of each merged text the first document.
 
     Args:
-        candidates: the candidates, deeper than needed.
-        depth: the number of candidates that are kept; None keeps all.
+        depth: the number of documents that are kept; None keeps all.
     """
-
-    merges = encoded.merges and candidates.documents is not None
-
-    def cut(lists: RankedLists, depth: int | None) -> RankedLists:
-        documents = lists.documents
-        out = itself_among(encoded, candidates.queries, documents)
-        if merges and encoded.content is not None:
-            contents = np.where(out, -1, encoded.contents(documents))
-            # A relevant document represents its text.
-            relevant = encoded.judgements.are_relevant(candidates.queries, documents)
-            order = np.argsort(~relevant, axis=1, kind="stable")
-            repeated = repeated_in_row(np.take_along_axis(contents, order, 1))
-            repeats = np.zeros_like(out)
-            np.put_along_axis(repeats, order, repeated, 1)
-            out |= repeats
-        return lists.keep(~out).head(depth)
-
-    first = cut(candidates.first_stage, depth)
-    if candidates.documents is None:
-        return Candidates(candidates.queries, None, first, depth, candidates.categories)
-    whole = RankedLists(candidates.documents, np.zeros(candidates.documents.shape, np.float32))
-    documents = cut(whole, depth).documents
-    return Candidates(candidates.queries, documents, first, documents.shape[1], candidates.categories)
+    documents = encoded.counted(lists.documents)
+    out = itself_among(encoded, queries, documents)
+    if not encoded.counts_each:
+        out |= repeated_in_row(documents)
+    return RankedLists(documents.astype(np.int32), lists.scores).keep(~out).head(depth)
 
 
 def itself_among(
@@ -174,14 +159,16 @@ class RandomCandidates(Origin):
         self.seed = seed
 
     def candidates(self, sources: Sources, queries: NDArray[np.int64]) -> Candidates:
-        relevant = sources.encoded.judgements.relevant()
-        size = len(sources.encoded.documents)
+        encoded = sources.encoded
+        relevant = encoded.counted_judgements().relevant()
+        every = np.unique(encoded.counted(np.arange(len(encoded.documents))))
+        size = len(every)
         lists: list[tuple[NDArray[np.integer], NDArray[np.floating]]] = []
         for query in queries:
             # One generator per query: its candidates do not depend on the other queries.
             rng = np.random.default_rng([self.seed, int(query)])
             positives = relevant.of(query)[0]
-            drawn = rng.choice(size, min(self.depth + len(positives), size), replace=False)
+            drawn = every[rng.choice(size, min(self.depth + len(positives), size), replace=False)]
             others = drawn[~np.isin(drawn, positives)][: max(self.depth - len(positives), 0)]
             documents = np.concatenate([positives, others])
             lists.append((documents, np.zeros(len(documents), np.float32)))

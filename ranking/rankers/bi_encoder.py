@@ -115,8 +115,6 @@ class BiEncoder(TransformerRanker, DenseRanker):
         self._declared, self._default_prompt = dict(model.prompts), model.default_prompt_name
         self._read_by(routes[1][0].tokenizer, source)
         self._set_towers([route[0] for route in routes], heads, tied, copied=source.tied)
-        dropped = any(isinstance(module, nn.Dropout) for module in nn.ModuleList(heads).modules())
-        self.has_dropout = self.document_tower.has_dropout or dropped
         self.needs_grad_scaler = options.precision == "float16"
         reach = min(self.query_tower.reach, self.document_tower.reach)
         typed = {"max_query": options.max_query, "max_document": options.max_document}

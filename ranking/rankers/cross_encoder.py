@@ -116,7 +116,7 @@ class CrossEncoder(PairRanker):
         self._pads = transformer.config.pad_token_id
         if self.form.packing.left and self._pads is None:  # the last token is then in the last column
             transformer.config.pad_token_id = -1
-        self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, self.options.precision == "float16"
+        self.needs_grad_scaler = self.options.precision == "float16"
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:

@@ -104,7 +104,7 @@ class LateInteraction(TransformerRanker):
         self.document_reach = self.max_document
         self._fill(options.expansion, new=not source.late)
         self.pretrained = self.running(transformer)
-        self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, options.precision == "float16"
+        self.needs_grad_scaler = options.precision == "float16"
         typed = {"max_query": max_query, "max_document": max_document}
         self.check_reach(checkpoint, self.for_queries.specials, self.pretrained.reach, typed)
         self.query_room = self.pretrained.reach - self.for_queries.specials

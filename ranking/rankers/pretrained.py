@@ -251,13 +251,6 @@ class Pretrained(nn.Module):
         most = getattr(config, "max_position_embeddings", None)
         return most if most is not None and most > 0 else math.inf  # XLNet, which has no limit, has -1
 
-    @property
-    def has_dropout(self) -> bool:
-        """Whether there is dropout."""
-        config: Any = self.model.config
-        names = [name for name in vars(config) if "dropout" in name or "pdrop" in name]
-        return any(isinstance(getattr(config, name), float) and getattr(config, name) > 0 for name in names)
-
     def __deepcopy__(self, memo: dict[int, Any]) -> Pretrained:
         import copy
 

@@ -45,8 +45,6 @@ class Ranker(nn.Module, Part):
     """Whether most of its work is in representing texts, query and document separately."""
     keeps_documents: ClassVar[bool] = False
     """Whether what it makes of all documents is kept between measurements of the same weights: reading them is slow."""
-    has_dropout: bool = False
-    """Whether it draws dropout masks during training."""
     needs_grad_scaler: bool = False
     """Whether it computes in float16, whose gradients need a scaled loss."""
 

@@ -30,7 +30,6 @@ class StaticTower(nn.Module):
         module: the `StaticEmbedding` or `SparseStaticEmbedding`.
     """
 
-    has_dropout = False
     reach = float("inf")
 
     def __init__(self, module: nn.Module) -> None:

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
 from pyrite.cluster.runs.trained import ranker_overrides, read_ranker
 from pyrite.ranking import adapters
 from pyrite.ranking.adapters import merged_adapter
+from pyrite.ranking.digest import files_of
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub_tokenizers import local_root
 from pyrite.ranking.scoring import score_candidates
@@ -76,6 +78,18 @@ def test_an_adapter_of_a_cross_encoder_keeps_its_head(made_up, tiny, tiny_encode
     expected = model.predict(pairs, activation_fn=torch.nn.Identity()).reshape(LISTS.shape)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert np.abs(found - scores(made_up(), tiny, tiny_encoded)).max() > 1e-4
+
+
+def test_another_base_model_in_its_folder_is_another_checkpoint(made_up, tmp_path):
+    base = shutil.copytree(made_up(), tmp_path / "base")
+    folder = adapted(str(base), tmp_path / "adapter")
+    merged, digests = merged_adapter(Path(folder)), files_of({"checkpoint": folder})
+    assert files_of({"checkpoint": folder}) == digests
+    weights = base / "model.safetensors"
+    tensors = {name: 1.5 * tensor for name, tensor in load_file(weights).items()}
+    save_file(tensors, weights, {"format": "pt"})  # trained further
+    assert files_of({"checkpoint": folder}) != digests
+    assert merged_adapter(Path(folder)) != merged
 
 
 def test_it_is_merged_once_and_again_if_it_changes(made_up, tmp_path, caplog):

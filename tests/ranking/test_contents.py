@@ -18,7 +18,7 @@ from pyrite.ranking.contents import content_ids, normalized, repeated_in_row, te
 from pyrite.ranking.encoding import EncodedCollection, Encoder, unmatched_queries
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.evaluation.evaluation import Evaluation
-from pyrite.ranking.evaluation.origins import Bm25Candidates, FullCollection, RandomCandidates
+from pyrite.ranking.evaluation.origins import Bm25Candidates, FullCollection, RandomCandidates, RunFileCandidates
 from pyrite.ranking.reading import Reading
 from pyrite.ranking.sources import Sources
 from pyrite.ranking.vectors import WordVectors
@@ -79,6 +79,27 @@ def test_contents_are_decided_at_encoding(folder, tmp_path):
     assert sources_of(folder, tmp_path, self_documents="keep").encoded.itself is None
 
 
+@pytest.mark.parametrize(
+    ("query", "document", "same"),
+    [
+        ("cat", "the cat sat on the mat", False),
+        ("cat", "cats of the world", False),
+        ("the cat", "the cat sat on the mat", False),
+        ("the cats of the whole world", "the cats of the whole worldwide web", False),
+        ("a cat of the whole world", "we know of a cat of the whole world by its name", False),
+        ("a cat of the whole world", "Cats. A cat  of the whole world", True),
+        ("A title of a paper on cats", "A title of a paper on cats And its abstract, which is longer", True),
+        ("Title a cat of the whole world", "a cat of the whole world", True),
+        ("cat", "Cat", True),
+    ],
+)
+def test_a_word_in_the_document_of_its_number_does_not_make_a_query_a_document(query, document, same, tmp_path):
+    corpus, queries = [{"_id": "1", "text": document}, {"_id": "2", "text": "otter"}], [{"_id": "1", "text": query}]
+    folder = write_texts(tmp_path / "numbered", corpus, queries, {"test": [("1", "2", 1)]})
+    itself = sources_of(folder, tmp_path).encoded.itself
+    assert (itself is not None) == same
+
+
 def test_a_query_that_is_judged_relevant_for_itself_stays(folder, tmp_path):
     with (folder / "qrels" / "test.tsv").open("a") as file:
         file.write("q0\td3\t1\n")
@@ -135,17 +156,58 @@ def test_duplicates_are_merged_in_evaluation_if_asked(folder, tmp_path):
     assert {"d5", "d6"} <= {*ids(kept, RandomCandidates(20).of(kept, np.arange(3)).first_stage.documents)[2]}
 
 
-def test_bm25_keeps_the_copies_that_a_ranker_ranks_over_the_whole_collection(folder, tmp_path):
-    found = []
-    for option in ("merge", "keep"):
-        sources = sources_of(folder, tmp_path, duplicates=option)
-        evaluation = Evaluation(sources.encoded, FullCollection(4).of(sources, np.arange(3)), ["RR", "AP"])
-        lists = ids(sources, evaluation.candidates.first_stage.documents)
-        found.append((evaluation.of_bm25(), evaluation(Lengths(step=-1)), lists))
-    assert {"d5", "d6"} <= {*found[0][2][2]}
-    assert "d3" not in found[0][2][0]  # the query itself, which is left out of a ranker's ranking too
-    for merged, kept in zip(found[0][:2], found[1][:2], strict=True):
-        np.testing.assert_equal(merged, kept)
+def with_copies(folder: Path, tmp_path: Path, **options: str) -> Sources:
+    """Sixty texts, each five times, and two queries with three relevant documents, of which two have one text."""
+    texts = [f"otter river number{text}" for text in range(60)]
+    corpus = [{"_id": f"d{n}_{copy}", "text": text} for n, text in enumerate(texts) for copy in range(5)]
+    queries = [{"_id": f"q{n}", "text": f"otter number{40 + n}"} for n in range(2)]
+    relevant = [(f"q{n}", f"d{text}", 1) for n in range(2) for text in (f"{40 + n}_1", f"{40 + n}_2", f"{10 + n}_3")]
+    write_texts(folder, corpus, queries, {"test": relevant})
+    return sources_of(folder, tmp_path, **options)
+
+
+@pytest.mark.parametrize("origin", ["bm25", "random", "run_file", "full"])
+def test_merged_copies_count_once_for_any_origin(origin, tmp_path):
+    sources = with_copies(tmp_path / "copies", tmp_path, duplicates="merge")
+    names, run = sources.collection.documents["id"], tmp_path / "all.run"
+    run.write_text("".join(f"q{q} Q0 {name} 1 {rank} x\n" for q in range(2) for rank, name in enumerate(names)))
+    made = {
+        "bm25": Bm25Candidates(30), "random": RandomCandidates(30), "run_file": RunFileCandidates(str(run), 30),
+        "full": FullCollection(30),
+    }[origin]  # fmt: skip
+    encoded, candidates = sources.encoded, made.of(sources, np.arange(2))
+    documents = candidates.first_stage.documents if candidates.documents is None else candidates.documents
+    assert [len({*encoded.contents(row[row >= 0]).tolist()}) for row in documents] == [30, 30]
+    assert candidates.first_stage.counts.tolist() == [30, 30]
+    assert documents.shape == (2, 30)
+    evaluation = Evaluation(encoded, candidates, ["R@30", "AP@30", "nDCG@10"])
+    best = evaluation.of_ideal()
+    in_reach = 0.5 if origin in ("bm25", "run_file") and 10 * 5 not in documents[0] else 1.0
+    assert best["R@30"][0] == pytest.approx(in_reach)  # of two texts, and not of three documents
+    if origin == "full":
+        scores = evaluation(Lengths(step=-1))  # all alike, in the order of their ids
+        first = sorted(names.to_list()[::5], reverse=True)
+        ranks = sorted(1 + first.index(name) for name in ("d40_0", "d10_0"))
+        expected = sum((place + 1) / rank for place, rank in enumerate(ranks) if rank <= 30) / 2
+        assert scores["AP@30"][0] == pytest.approx(expected)
+
+
+def test_the_highest_grade_of_copies_counts_and_names_them(encoded_of):
+    encoded = encoded_of([[1]] * 5, [[1], [2]], {0: {0: 0, 1: 2, 3: 1}, 1: {4: 1, 3: 1, 2: -1}})
+    content = np.array([0, 0, 2, 2, 4], np.int32)
+    merged = replace(encoded, content=content, merges=True)
+    judgements = merged.counted_judgements()
+    assert [dict(zip(*map(np.ndarray.tolist, judgements.of(query)), strict=True)) for query in range(2)] == [
+        {0: 2, 2: 1}, {2: 1, 4: 1},
+    ]  # fmt: skip
+    assert merged.judged_copies(np.arange(2), np.array([[0, 2, 4, -1], [0, 2, 4, -1]], np.int32)).tolist() == [
+        [1, 3, 4, -1], [0, 3, 4, -1],
+    ]  # fmt: skip
+    assert merged.counted(np.arange(5)).tolist() == [0, 0, 2, 2, 4]
+    assert [merged.most_documents(texts) for texts in (1, 2, 3, 9)] == [2, 4, 5, 9]
+    kept = replace(encoded, content=content)
+    assert kept.counted_judgements() is kept.judgements
+    assert kept.counted(np.arange(5)).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_collections_without_repeats_cost_nothing(encoded_of):

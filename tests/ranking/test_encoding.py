@@ -1,4 +1,5 @@
 import math
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -118,6 +119,16 @@ def test_a_collection_without_judgements():
     assert judgements.offsets.tolist() == [0, 0, 0]
     assert judgements.lookup(np.arange(2), np.zeros((2, 3), np.int32)).tolist() == [[0] * 3] * 2
     assert judgements.relevant().offsets.tolist() == [0, 0, 0]
+
+
+def test_a_lookup_costs_the_same_among_few_and_many_judgements():
+    judgements = Judgements(np.arange(100_001), np.arange(100_000, dtype=np.int32), np.ones(100_000, np.int32))
+    tracemalloc.start()
+    relevant = judgements.are_relevant(np.array([7, 9, 7]), np.array([[7, 8], [8, 9], [-1, 7]]))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert relevant.tolist() == [[True, False], [False, True], [False, True]]
+    assert peak < 100_000  # less than a byte per judgement
 
 
 @given(GRADES, st.lists(st.integers(0, 5), max_size=5))

@@ -12,6 +12,7 @@ import torch
 from pyrite.ranking.block_scores import BlockScores
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.lora import Lora
 from pyrite.ranking.objectives.self_involvement import JointSIR
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from pyrite.ranking.rankers.cross_encoder import CrossEncoder
@@ -62,11 +63,19 @@ def test_the_gradient_is_that_of_the_whole_batch(made_up, read_as, tiny_sources)
             torch.testing.assert_close(found[name], gradient, rtol=0, atol=1e-5 * max(1, largest))
 
 
-def test_dropout_falls_the_same_when_a_chunk_is_read_again(made_up, read_as, tiny_sources):
+@pytest.mark.parametrize("of_adapters", [False, True])
+def test_dropout_falls_the_same_when_a_chunk_is_read_again(of_adapters, made_up, read_as, tiny_sources):
     """Against finite differences along the gradient: of other masks the loss would not fall as it says."""
-    checkpoint = made_up("bert", 0.3)
+    checkpoint = made_up("bert", 0.0 if of_adapters else 0.3)
     texts = read_as(BiEncoder.tokenization(checkpoint=checkpoint, **SHORT))
-    made = bi_encoder(checkpoint).double()
+    made = bi_encoder(checkpoint)
+    name = "encoder.layer.0.output.dense.weight"
+    if of_adapters:
+        Lora(rank=2, dropout=0.3, modules=["output.dense"]).add_to(made, generator())
+        name = "encoder.layer.0.output.dense.lora_B.default.weight"
+        with torch.no_grad():
+            made.query_tower.model.get_parameter(name).normal_(0, 0.5, generator=generator())
+    made = made.double()
     training = in_training(made, texts, tiny_sources, lr=0.0, chunk=3)
     batch, negatives = training.next_batch(), np.array([[1], [4], [6], [9]], np.int32)
 
@@ -75,7 +84,7 @@ def test_dropout_falls_the_same_when_a_chunk_is_read_again(made_up, read_as, tin
         return training.update(batch, negatives).loss
 
     assert loss() == loss()  # the step's own masks
-    weight = made.query_tower.model.get_parameter("encoder.layer.0.output.dense.weight")
+    weight = made.query_tower.model.get_parameter(name)
     direction, slope = weight.grad.clone(), float((weight.grad**2).sum())
     values = []
     for sign in (1, -1):

@@ -10,9 +10,10 @@ from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from pyrite.ranking.rankers.cross_encoder import CrossEncoder
 from pyrite.ranking.rankers.feed_forward import FeedForward
 from pyrite.ranking.rankers.inputs import RankerInputs
+from pyrite.ranking.rankers.late_interaction import LateInteraction
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.ranking.texts import Texts
-from tests.ranking.trained import equal, generator
+from tests.ranking.trained import equal, from_checkpoint, generator, in_training, steps, texts_for
 
 QUERIES, DOCUMENTS = Texts.of([[2000, 2001], [2002, 2003]]), Texts.of([[2000, 2004], [2005], [2002], [2006, 2007]])
 
@@ -48,6 +49,20 @@ def test_adapters_learn_and_are_merged_on_export(kind, small_bert, tmp_path):
         scores(kind(str(tmp_path)).start(RankerInputs(generator()))), learned, atol=1e-4, rtol=1e-4
     )
     torch.testing.assert_close(scores(ranker), learned)  # the one that is trained is left as it was
+
+
+@pytest.mark.parametrize("kind", [CrossEncoder, BiEncoder, LateInteraction])
+def test_the_dropout_of_adapters_depends_on_the_seed_alone(kind, made_up, read_as, tiny_sources):
+    def trained(state: int) -> dict[str, torch.Tensor]:
+        ranker = from_checkpoint(kind, made_up())
+        Lora(rank=2, dropout=0.5, modules=["query"]).add_to(ranker, generator())
+        torch.manual_seed(state)
+        before = torch.get_rng_state()
+        reached = steps(in_training(ranker, texts_for(kind, read_as, made_up()), tiny_sources, 0.5), 3)
+        assert torch.equal(torch.get_rng_state(), before), "torch's own generator was drawn from"
+        return reached
+
+    assert equal(trained(4), trained(5))
 
 
 def test_the_same_seed_draws_the_same_adapters(small_bert):

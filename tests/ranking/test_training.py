@@ -24,7 +24,7 @@ from pyrite.ranking.objectives.matryoshka import Matryoshka
 from pyrite.ranking.objectives.objective import Objective
 from pyrite.ranking.objectives.self_involvement import JointSIR
 from pyrite.ranking.objectives.softmax import Softmax
-from pyrite.ranking.optimization import Optimization, gradient_norm
+from pyrite.ranking.optimization import Optimization, gradient_norm, without_decay
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from pyrite.ranking.rankers.dssm import DSSM
 from pyrite.ranking.rankers.feed_forward import FeedForward
@@ -36,8 +36,19 @@ from pyrite.ranking.rankers.static import Static
 from pyrite.ranking.ranks import ranks_in
 from pyrite.ranking.schedules import Constant, Cosine, Linear, RateSchedule
 from pyrite.ranking.sources import Sources
+from pyrite.ranking.texts import Texts
 from pyrite.ranking.training import Batch, NegativeSource, RankerTraining, UpdateResult
-from tests.ranking.trained import NEGATIVES, SHORT, Bag, equal, generator, in_small_batches, in_training, weights
+from tests.ranking.trained import (
+    NEGATIVES,
+    SHORT,
+    Bag,
+    equal,
+    generator,
+    in_small_batches,
+    in_training,
+    losses,
+    weights,
+)  # fmt: skip
 
 ADAM = partial(torch.optim.Adam, lr=0.01)
 LAZY = partial(LazyAdam, lr=0.05)
@@ -303,6 +314,31 @@ def test_the_learning_rate_follows_its_schedule(tiny_sources):
     assert rates == pytest.approx([first * share for share in (1, 5 / 6, 3 / 6, 2 / 6)])
 
 
+class Forgetful(Bag):
+    """Drops words of queries, which nothing declares."""
+
+    def represent_queries(self, queries: Texts) -> torch.Tensor:
+        return torch.nn.functional.dropout(super().represent_queries(queries), 0.5, self.training)
+
+    def represent_documents(self, documents: Texts) -> torch.Tensor:
+        return super().represent_queries(documents)
+
+
+@pytest.mark.parametrize("chunk", [None, 3])
+def test_the_dropout_of_any_ranker_depends_on_the_seed_alone(chunk, tiny_sources):
+    reached = []
+    for state, seed in ((1, 3), (2, 3), (1, 4)):
+        ranker = Forgetful(len(tiny_sources.encoded.idf))
+        torch.manual_seed(state)
+        training = in_training(ranker, tiny_sources.encoded, tiny_sources, 0.5, seed, chunk=chunk)
+        training.order = np.arange(len(training.examples))
+        losses(training, 3)
+        reached.append(weights(ranker))
+        assert torch.initial_seed() == state, "torch's own generator was seeded"
+    assert equal(reached[0], reached[1])
+    assert not equal(reached[0], reached[2])
+
+
 def test_fewer_examples_are_some_of_more(tiny_sources):
     def pairs(most: int | None) -> set[tuple[int, int]]:
         examples = training(tiny_sources, most_examples=most).examples
@@ -314,6 +350,14 @@ def test_fewer_examples_are_some_of_more(tiny_sources):
         assert len(pairs(most)) == most
         assert pairs(most) <= pairs(min(most + 1, 5))
     assert pairs(9) == every
+
+
+def test_biases_keep_the_other_options_of_their_group():
+    weight, bias = nn.Parameter(torch.ones(2, 2)), nn.Parameter(torch.ones(2))
+    group = {"params": [weight, bias], "lr": 0.01, "betas": (0.5, 0.9)}
+    made = without_decay(torch.optim.AdamW([group], lr=1e-5, weight_decay=0.1))
+    options = [(len(of["params"]), of["lr"], of["betas"], of["weight_decay"]) for of in made.param_groups]
+    assert options == [(1, 0.01, (0.5, 0.9), 0.1), (1, 0.01, (0.5, 0.9), 0.0)]
 
 
 def test_gradients_are_clipped_and_biases_do_not_decay(tiny_sources):

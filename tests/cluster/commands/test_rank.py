@@ -65,6 +65,22 @@ def test_it_ranks_as_the_training_measured(training, of_rank, beir_folder, tmp_p
         pyrite.rank(training.folder, [*of_rank, f"out={out}"])
 
 
+@pytest.mark.parametrize("origin", ["bm25", "full"])
+def test_a_run_names_the_judged_one_of_merged_documents(small_bert, origin, own_cache, tmp_path, capsys):
+    """So that other programs, which know judgements by id, measure what its table says."""
+    texts = {"d0": "wing tip", "d1": "Wing  tip", "d2": "air flow", "d3": "air flow", "d4": "wing span"}
+    documents = [{"_id": name, "title": "", "text": text} for name, text in texts.items()]
+    write_texts(tmp_path / "own", documents, [{"_id": "q", "text": "wing flow"}], {"test": [("q", "d1", 1)]})
+    options = ["collection=beir", f"collection.path={tmp_path / 'own'}", "collection.duplicates=merge", "queries=all"]
+    out = tmp_path / "r"
+    assert command("rank", small_bert, *options, f"origin={origin}", "measures=[RR]", f"out={out}") == 0
+    run = read_run(out)
+    assert sorted(run["document"]) == ["d1", "d2", "d4"]  # and neither d0 nor d3
+    assert run.equals(run.sort("score", "document", descending=True, maintain_order=True))
+    row = next(line for line in capsys.readouterr().out.splitlines() if "RR" in line)
+    assert float(row.split()[1]) == pytest.approx(1 / (1 + run["document"].to_list().index("d1")), abs=1e-4)
+
+
 def test_the_first_stage_is_measured_in_the_order_of_its_scores(training, own_cache, tmp_path, capsys):
     """The candidates of `origin=random` begin with the relevant document, which BM25 has behind the other three."""
     texts = ["air flow", "wing tip", "wing root", "wing span"]

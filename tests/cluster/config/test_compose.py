@@ -238,6 +238,7 @@ def test_all_in_batch_negatives_stand_beside_a_mined_one():
         (["selector.random=top"], "no function random in this run"),
         (["policy=mixture", "negatives.bm25=1"], "the policy decides itself"),
         (["objective=[softmax,kl]"], "no teacher to learn from"),
+        (["objective=kl", "teacher=bm25", "function=bm25", "validation.negatives=4"], "validation.negatives=null"),
         (["function=[bm25,random]", "objective=sir_v1", "sampling.negatives=87"], "several stages"),
     ):
         with pytest.raises(BadInput, match=message):
