@@ -23,6 +23,7 @@ from pyrite.cluster.commands.first_folder import absolute, recorded_folder
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import key_of, values_by_key
+from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.output.manifest import (
     CONFIG,
     read_config,
@@ -112,7 +113,8 @@ def _to_fill_in(
     options, *others = map(collection_options, studies)
     if not options or any(other != options for other in others):
         return []
-    collection = Artifacts().collection(compose(options))
+    with from_folder():
+        collection = Artifacts().collection(compose(options))
     drawn = sample.filter("drawn").select(PAIR)
     queries, documents = (
         frame.filter(pl.col("id").is_in(drawn[column].implode())).select(pl.col("id").alias(column), text)
