@@ -19,6 +19,7 @@ import yaml
 
 import pyrite
 from pyrite.cluster.commands.experiment import verb_named
+from pyrite.cluster.commands.judge import _requested
 from pyrite.cluster.commands.resuming import read
 from pyrite.cluster.config.cluster_address import is_foreign
 from pyrite.cluster.config.override import key_of, replaced, without
@@ -400,6 +401,18 @@ def test_judge(refused, tmp_path, refusal):
     refused("judge", "out=judged")
     refused("judge", "--resume", "judged")
     refused("judge", "--resume", "judged", "depth=20")
+
+
+def test_a_judged_folder_does_not_open_its_page(tmp_path):
+    """Who reaches the page is typed at each start."""
+    (tmp_path / "judged").mkdir()
+    opened = ["host=0.0.0.0", "port=18777", "url=https://evil.example", "hosts=[evil.example]", "open_browser=true"]
+    options = ["runs=runs", "collection=beir", "collection.path=c", "method=docid", *opened]
+    (tmp_path / "judged" / "overrides.json").write_text(json.dumps({"overrides": options}))
+    _, merged, config, _ = _requested(["out=judged"], None)
+    assert config["host"] == "127.0.0.1"
+    assert not {"host", "port", "url", "hosts", "open_browser"} & set(map(key_of, merged))
+    assert _requested(["out=judged", "host=0.0.0.0"], None)[2]["host"] == "0.0.0.0"
 
 
 @pytest.fixture
