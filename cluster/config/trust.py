@@ -11,6 +11,7 @@ import functools
 import os
 import re
 import shlex
+import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
@@ -18,7 +19,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
-from pyrite.cluster.config.cluster_address import is_foreign
 from pyrite.cluster.config.declared import options_of
 from pyrite.cluster.config.grammar import choices_of, parsed
 from pyrite.cluster.config.groups import CONF, NAMED_GROUPS, option
@@ -45,6 +45,17 @@ PLAIN = re.compile(r"\$\{[\w.@]+\}|\$\{oc\.decode:\$\{oc\.env:\s*\w+[^{}]*\}\}|"
 """Interpolations by which it is seen which variables of the environment they read."""
 NETWORK = re.compile(r"(?<!file)(?<!sqlite)://|^hf:")
 """A text that names a place on the network."""
+
+
+def is_foreign(address: str | None) -> bool:
+    """Return whether an address names a cluster that this machine is not part of, and the environment does not name."""
+    import psutil
+
+    host = (address or "").rpartition("://")[2].rpartition(":")[0].strip("[]")
+    if not host or address == os.environ.get("RAY_ADDRESS"):
+        return False
+    own = {each.address.partition("%")[0] for interface in psutil.net_if_addrs().values() for each in interface}
+    return host not in {"localhost", socket.gethostname(), *own}
 
 
 def _is_cache(folder: str) -> bool:
