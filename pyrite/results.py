@@ -21,7 +21,7 @@ from pyrite.analysis.reports.labels import distinct_names
 from pyrite.analysis.reports.report import Report, TerminalLine
 from pyrite.cluster.commands.first_folder import absolute, recorded_folder
 from pyrite.cluster.config.compose import compose_recorded
-from pyrite.cluster.config.trust import from_folder
+from pyrite.cluster.config.trust import from_folder, typed_command
 from pyrite.cluster.output.manifest import read_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import read_table
@@ -249,9 +249,9 @@ class Trained:
         """
         place = Path(path)
         if self.weights is None:
-            with from_folder():  # the overrides are those of a table, which may come from anywhere
-                folder, _ = run("train", [*shlex.split(self.overrides), "weights=true", f"out={place}"], None, None)
-            return folder
+            overrides = [*shlex.split(self.overrides), "weights=true", f"out={place}"]
+            with from_folder(), typed_command(["train", *overrides]):  # of a table, which may come from anywhere
+                return run("train", overrides, None, None)[0]
         kept, suffix = Path(self.weights), ".safetensors"
         name = place.name.removesuffix(suffix)  # may have points in it, as model-0.5
         new = place.with_name(name if kept.is_dir() else f"{name}{suffix}")

@@ -126,7 +126,7 @@ class PackagedGlove(VectorSource):
             for name in (self.TABLE, self.WORDS):
                 check_packaged(paths[name])
             table = np.load(paths[self.TABLE], mmap_mode="r", allow_pickle=False)
-            index = pl.read_parquet(paths[self.WORDS]).with_row_index("row")
+            index = pl.read_parquet(paths[self.WORDS], glob=False).with_row_index("row")
         except (KeyError, FileNotFoundError):
             raise BadInput(
                 f"the package {self.package} does not hold GloVe's vectors",

@@ -302,7 +302,7 @@ PRIVATE = re.compile(
       | (?<=def\ )(?:_setup_logdir|_create_iterator_if_necessary)\b
       | (?<=self\.)_module\b(?=\[)
       | (?<=tune_controller\.)stop_trial\b
-      | \b(?:controller_failure|worker\.mode|preempted(?==)|RAY_JOB_CONFIG_JSON_ENV_VAR)""",
+      | \b(?:controller_failure|worker\.mode|preempted(?==)|RAY_JOB_CONFIG_JSON_ENV_VAR|_client_job(?==))""",
     re.VERBOSE,
 )
 """Names of Ray that are private, or public in the source alone, as they are written in code."""

@@ -23,6 +23,7 @@ from pyrite.cluster.commands.first_folder import absolute, recorded_folder
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import key_of, values_by_key
+from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.output.manifest import (
     CONFIG,
     read_config,
@@ -112,7 +113,8 @@ def _to_fill_in(
     options, *others = map(collection_options, studies)
     if not options or any(other != options for other in others):
         return []
-    collection = Artifacts().collection(compose(options))
+    with from_folder():
+        collection = Artifacts().collection(compose(options))
     drawn = sample.filter("drawn").select(PAIR)
     queries, documents = (
         frame.filter(pl.col("id").is_in(drawn[column].implode())).select(pl.col("id").alias(column), text)
@@ -288,15 +290,16 @@ def _read_mined(storage: Storage, name: str) -> pl.DataFrame:
     """Return the negatives of `pyrite mine`; one that several pairs of a query have counts for each of them."""
     files = [name.removesuffix(".parquet") for name in storage.names("ids")]
     ids = pl.concat([required_table(storage, f"ids/{name}") for name in sorted(files)])
-    rows = ids.with_columns(positive=pl.col("scores").list.first()).explode(
-        "document_ids", "ranks", "scores", "functions"
-    )
-    score, own = pl.col("scores"), pl.col("scores") - pl.col("positive")
+    rows = ids.explode("document_ids", "ranks", "scores", "functions")
+    # Negatives come after their positive, which no function has supplied, in one row or in several.
+    rows = rows.with_columns(pair=pl.col("functions").is_null().cum_sum())
+    score, margin = pl.col("scores"), pl.col("margin")
+    rows = rows.with_columns(margin=score - score.first().over("pair"))
     return (
         rows.filter(pl.col("functions").is_not_null())
         .group_by(pl.lit(name).alias("method"), query="query_id", document="document_ids",
                   function="functions", maintain_order=True)
-        .agg(pl.len().cast(pl.Int64).alias("times"), margin=own.mean().cast(pl.Float64), score=score.mean())
+        .agg(pl.len().cast(pl.Int64).alias("times"), margin=margin.mean().cast(pl.Float64), score=score.mean())
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from pyrite.cluster.commands.judging_inputs import opened
 from pyrite.cluster.commands.resuming import RESUME, is_automatic
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.override import replaced, without
-from pyrite.cluster.config.trust import from_folder, named_classes, trusting
+from pyrite.cluster.config.trust import from_folder, trusting_typed
 from pyrite.cluster.output.manifest import refuse_other_files
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.terminal import print_lines
@@ -81,7 +81,7 @@ def _requested(overrides: Sequence[str], resume: str | None) -> tuple[Storage, l
     """Return the folder, the overrides with those it remembers, their configuration, and whether the pool may grow."""
     automatic = is_automatic(overrides, resume)
     overrides = without(overrides, {RESUME})
-    with from_folder(), trusting(named_classes(overrides)):
+    with from_folder(), trusting_typed(overrides):
         if automatic and remembered(begun := folder_of(overrides)):
             resume, overrides = begun.path(""), without(overrides, {"out"})
         if resume is not None:

@@ -23,7 +23,7 @@ OUT = "outputs/judging"
 BEFORE = {"duplicates": "keep"}
 """Options that folders of older versions do not remember, with what was done then."""
 OF_A_START = {"out", "host", "hosts", "url", "port", "open_browser"}
-"""Options that the folder does not remember, so that access to the page is granted only explicitly."""
+"""Options that are neither written to the folder nor read from it: access to the page is granted only explicitly."""
 
 
 def folder_of(overrides: Sequence[str]) -> Storage:
@@ -40,7 +40,7 @@ def remembered(storage: Storage) -> list[str]:
     try:
         saved = json.loads(content) if content else []
         saved = saved if isinstance(saved, dict) else {"overrides": list(saved)}  # a list until version 0.1
-        overrides = [with_present_paths(override) for override in saved["overrides"]]
+        overrides = without(map(with_present_paths, saved["overrides"]), OF_A_START)
         lacking = BEFORE.keys() - set(map(key_of, overrides)) if overrides else ()
         return [*absolute(overrides, recorded_folder(saved)), *(f"{key}={BEFORE[key]}" for key in lacking)]
     except (ValueError, TypeError, KeyError):

@@ -10,19 +10,25 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, chdir, nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 from pyrite.cluster.commands.experiment import Experiment, Plan, Verb
-from pyrite.cluster.commands.first_folder import absolute, recorded_folder
+from pyrite.cluster.commands.first_folder import absolute, entered, recorded_folder
 from pyrite.cluster.config.aliases import quoted_baseline
+from pyrite.cluster.config.nested import nodes
 from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of, unquoted, values_by_key, without
 from pyrite.cluster.config.quoting import override_of, quoted_path
 from pyrite.cluster.config.relocated import KEY, moves, relocated
 from pyrite.cluster.config.secrets import concealed
-from pyrite.cluster.config.trainer_option import typed_again
-from pyrite.cluster.config.trust import check_classes, from_folder, named_classes, trusting
-from pyrite.cluster.executors.address import is_foreign
+from pyrite.cluster.config.trust import (
+    check_classes,
+    from_folder,
+    is_reserved,
+    named_classes,
+    trusting_typed,
+    typed_command,
+)
 from pyrite.cluster.output.manifest import CONFIG, read_config_of, refuse_taken
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.terminal import applying
@@ -105,28 +111,28 @@ def _continued(verb: Verb, typed: list[str], folder: str, again: bool = False) -
     """
     storage = Storage(folder)
     saved = read_config_of(verb.name, storage)
-    others = typed_again(typed, saved, verb.name, folder)
-    classes, start, started_in = named_classes(typed), recorded_folder(saved), os.getcwd()
-    with nullcontext() if start is None else chdir(start):
+    start, started_in = recorded_folder(saved, folder), os.getcwd()
+    with nullcontext() if start is None else entered(start):
         moved = {**_mapping(saved.get(MOVED)), **moves(recorded(saved), absolute(typed, started_in))}
     if again:
         _refuse_shorter(verb, typed, saved, folder)
-    changes = _changes(verb, others, saved, start or os.curdir, started_in, bool(moved), again)
+    changes = _changes(verb, typed, saved, start or os.curdir, started_in, bool(moved), again)
     for text in changes:
         if root_of(text) not in verb.may_change:
             verb.check_change(verb, text, folder)
-    with ExitStack() as entered:
-        entered.enter_context(relocated(moved))
-        entered.enter_context(trusting(classes))  # recorded classes that are typed again
+    with ExitStack() as left:
+        left.enter_context(relocated(moved))
+        left.enter_context(trusting_typed(typed))
+        command = [verb.name, *typed, "resume=auto"] if again else [verb.name, "--resume", folder, *typed]
+        left.enter_context(typed_command(command))
         check_classes(saved, "file")
         if start is not None:
             storage = storage if "://" in folder else Storage(os.path.abspath(folder))
             changes = absolute(changes, started_in)
-            entered.enter_context(chdir(start))
+            left.enter_context(entered(start))
         with from_folder():
             plan = (verb.continued or _planned_again(verb))(changes, saved, storage)
-        _refuse_foreign_cluster(plan.options.get("address"), typed, folder)
-        joined = entered.pop_all()
+        joined = left.pop_all()
     additions = without(changes, verb.may_change, root_of)
     first = recorded(saved, first=True)
     chosen = without(_texts(saved.get("overrides")), set(map(key_of, first)))
@@ -150,7 +156,7 @@ def _changes(
 ) -> list[str]:
     """Return the overrides that add to the manifest, and all that may change.
 
-    One that repeats a recorded one, or only trusts its class, adds nothing, nor does the new path of a collection.
+    One that repeats a recorded one, or only trusts what it names, adds nothing, nor does the new path of a collection.
     """
     texts = recorded(saved)
     if not again:  # seeds=1 is not known where seeds=2 came after it
@@ -162,14 +168,16 @@ def _changes(
         text
         for text in new
         if root_of(text) in verb.may_change
-        or not (_trusts_again(text, texts) or known & {text, concealed(text), *absolute([text], started_in)})
+        or not (_trusts_again(text, texts, saved) or known & {text, concealed(text), *absolute([text], started_in)})
     ]
 
 
-def _trusts_again(text: str, recorded: Sequence[str]) -> bool:
-    """Return whether an override names the classes of a recorded one, which trusts them."""
+def _trusts_again(text: str, recorded: Sequence[str], saved: Mapping[str, Any]) -> bool:
+    """Return whether an override names the classes of a recorded one, or reserved values of it, which trusts them."""
     classes = named_classes([text])
-    return bool(classes) and classes in [named_classes([each]) for each in of_keys(recorded, {key_of(text)})]
+    same = bool(classes) and classes in [named_classes([each]) for each in of_keys(recorded, {key_of(text)})]
+    value = unquoted(text.partition("=")[2])
+    return same or (is_reserved(text) and any(isinstance(node, str) and value in node for node in nodes(saved)))
 
 
 def _refuse_shorter(verb: Verb, typed: Sequence[str], saved: Mapping[str, Any], folder: str) -> None:
@@ -183,17 +191,6 @@ def _refuse_shorter(verb: Verb, typed: Sequence[str], saved: Mapping[str, Any], 
             folder,
             f"give {text} too, or choose another out=",
         )
-
-
-def _refuse_foreign_cluster(address: str | None, typed: Sequence[str], folder: str) -> None:
-    """Refuse to join a cluster that only a folder names."""
-    what = f"the folder names a cluster, {address}, whose owner could make this machine run any code"
-    refuse(
-        is_foreign(address) and "address" not in map(key_of, typed),
-        what,
-        folder,
-        f"if it is yours, give it again: address={address}",
-    )
 
 
 def _texts(value: Any) -> list[str]:

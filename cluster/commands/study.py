@@ -138,6 +138,7 @@ class StudyWork(Work):
         missing: the agents that must be learned first, by name.
         ready: runs that are finished.
         repeated: a run of a training of the user's that repeats another with its seed; in no table.
+        ended: the runs that ended in this command.
         apart: whether tables and report are written in a separate process (`commands.study_end`).
     """
 
@@ -154,6 +155,7 @@ class StudyWork(Work):
     apart: bool
     callbacks: Sequence[Callback]
     errors: Mapping[str, str] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
     shown: int = 0
     budget: TimeBudget | None = None
 
@@ -232,6 +234,7 @@ class StudyWork(Work):
             for source in sources:
                 for done in executor.run(source, watch=watch, retries=plan.options["retries"], stop=budget.spent):
                     raise_unwritable(done)
+                    self.ended.add(done.task.key)
                     seeds.check(self._config(done.task.key), (done.value or {}).get("learned"))
             watch.record_states()
         warn_of_unread(self.runs, plan.storage)
@@ -346,6 +349,7 @@ class StudyWork(Work):
             "errors": self.errors,
             "out_of_time": self.budget is not None and self.budget.over,
             "stopped": self._stopped,
+            "left": {each.name for each in [*self.waiting, *self.proposals.left]} - self.ended,
             "baseline": self.plan.options["baseline"],
             "factors": self.plan.options.get("factors"),
         }

@@ -7,7 +7,7 @@ all queries, for it lives as long as the study.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -39,6 +39,7 @@ def finalize(
     errors: Mapping[str, str],
     out_of_time: bool,
     stopped: Mapping[str, Stop],
+    left: Container[str],
     baseline: str | None,
     factors: Sequence[str] | None,
     artifacts: Artifacts | None = None,
@@ -46,14 +47,15 @@ def finalize(
     """Write tables and report of all runs, each once; print them, and return the number of failed runs."""
     artifacts = artifacts or Artifacts()
     collections = {planned.name: artifacts.collection(planned.config) for planned in runs}
-    tables = tables_of(storage, runs, collections, errors, out_of_time, stopped)
+    tables = tables_of(storage, runs, collections, errors, out_of_time, stopped, left)
     failed = write_tables(storage, tables)
     for planned in runs:
         if planned.name in stopped:
             run_store(storage, [planned], artifacts.provenance).state(planned.name).delete()
-    write_guarded(storage, runs, artifacts)
-    write_cards(storage, runs, collections)
-    write_shown(storage, runs, artifacts)
+    ended = [planned for planned in runs if planned.name not in left and planned.name not in errors]
+    write_guarded(storage, ended, artifacts)
+    write_cards(storage, ended, collections)
+    write_shown(storage, ended, artifacts)
     report_study(storage, console, baseline, factors, results=results_of(storage, tables))
     return failed
 

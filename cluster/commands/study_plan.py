@@ -15,13 +15,14 @@ from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.durations import seconds_of
 from pyrite.cluster.config.grammar import parsed
 from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.nested import nodes
 from pyrite.cluster.config.other_names import suggestion
 from pyrite.cluster.config.override import root_of, values_by_key
 from pyrite.cluster.config.removed import refuse_renamed
 from pyrite.cluster.config.schema import SHAPES
-from pyrite.cluster.config.secrets import VARIABLE, resolved_in
+from pyrite.cluster.config.secrets import resolved_in
 from pyrite.cluster.config.trainer_option import check_epochs
-from pyrite.cluster.config.trust import check_classes, origin
+from pyrite.cluster.config.trust import check_classes, check_reserved, check_variables, origin
 from pyrite.cluster.config.validate import check_shape
 from pyrite.cluster.output.manifest import CONFIG
 from pyrite.cluster.output.storage import Storage, output_place
@@ -59,7 +60,7 @@ def continued(arguments: list[str], saved: dict[str, Any], storage: Storage) -> 
     of_study, of_runs = divided(arguments, SHAPES["study"].model_fields)
     composed, _ = _options(of_study)
     changed = {root_of(text): composed.get(root_of(text), {}) for text in of_study}  # track=[] removes the group
-    saved = {**saved, "study": _with_variables(saved.get("study"), changed, storage)}
+    saved = {**saved, "study": _with_variables(saved.get("study"), changed)}
     try:
         kept, runs, design = dict(saved["study"]), list(map(str, saved["overrides"])), saved["design"]
         batches = tuple(map(int, saved.get("sample_batches", ())))
@@ -71,6 +72,7 @@ def continued(arguments: list[str], saved: dict[str, Any], storage: Storage) -> 
         raise BadInput("is not what a study writes down", where, "name the folder of a study") from None
     by_path = [as_node(each) for key in ("stoppers", "callbacks") for each in options.get(key) or ()]
     check_classes([options, by_path], origin())
+    check_reserved(options)
     planned = StudyPlan(options, runs, design, storage, batches, precision)
     growing = {key: changed[key] for key in GROWING if key in changed}
     return extended(planned, growing, of_runs) if growing or of_runs else planned
@@ -115,15 +117,11 @@ def _with_data(options: dict[str, Any], overrides: Sequence[str]) -> dict[str, A
     return _composed([*overrides, f"data={BESIDE}"]) if absent and BESIDE.is_dir() else options
 
 
-def _with_variables(kept: Any, given: Mapping[str, Any], storage: Storage) -> Any:
-    """Return recorded options with the values of the variables of the environment that they name.
-
-    Those that connect to a server are given again: another author's folder could send any variable to another server.
-    """
+def _with_variables(kept: Any, given: Mapping[str, Any]) -> Any:
+    """Return recorded options with the values of the variables of the environment that they name."""
     if not isinstance(kept, dict):
         return kept
-    for key in ("track", "search_storage", "address"):
-        if key not in given and (found := VARIABLE.search(str(kept.get(key)))):
-            what = f"the folder names a variable of your environment, {found[1]}, for a server"
-            raise BadInput(what, f"{storage}/{CONFIG}: {key}", f"give {key}= again beside --resume, as at first")
-    return {key: value if key in given else resolved_in(value, key) for key, value in kept.items()}
+    left = {key: value for key, value in kept.items() if key not in given}
+    resolved = {key: resolved_in(value, key) for key, value in left.items()}
+    check_variables((text for text in nodes(left) if isinstance(text, str)), resolved)
+    return kept | resolved

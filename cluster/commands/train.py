@@ -19,6 +19,7 @@ from pyrite.cluster.config.agents import learner_of
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import without_choices
 from pyrite.cluster.config.precision import precision_lines, with_precision
+from pyrite.cluster.config.trust import check_reserved
 from pyrite.cluster.config.validate import check_run
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.task import Done, Watch
@@ -79,6 +80,8 @@ def plan_run(arguments: list[str]) -> TrainPlan:
     """Plan a run from its overrides, without sweeps, and from `out=FOLDER`, `track=…` and `push=…`."""
     pushed, rest = divided(arguments, ["push"])
     output, overrides = divided(rest, ["out", "track"])
+    repository = pushed[-1].partition("=")[2] if pushed else None
+    check_reserved({"push": repository})
     options = compose(output, "study")
     track = options.get("track", {})  # track=[] removes the group
     refuse(
@@ -94,7 +97,7 @@ def plan_run(arguments: list[str]) -> TrainPlan:
         raise BadInput("there is no agent", f"{part}.checkpoint", remedy)
     planned.config["weights"] = planned.config["weights"] or options["out"] is not None
     storage = None if options["out"] is None else Storage(options["out"])
-    return TrainPlan(planned, storage, track, pushed[-1].partition("=")[2] if pushed else None)
+    return TrainPlan(planned, storage, track, repository)
 
 
 def _planned(overrides: list[str]) -> Planned:

@@ -25,7 +25,7 @@ from pyrite.cluster.config.groups import (
     part_node,
 )
 from pyrite.cluster.config.meant import see, yours
-from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.override import key_of, unquoted
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.quoting import quoted_path
 from pyrite.cluster.config.refusals import check_names, chooses, several_values
@@ -33,7 +33,7 @@ from pyrite.cluster.config.relocated import with_new_paths
 from pyrite.cluster.config.secrets import VARIABLE, remember
 from pyrite.cluster.config.signatures import MISSING
 from pyrite.cluster.config.takes import LISTS, takes
-from pyrite.cluster.config.trust import from_folder
+from pyrite.cluster.config.trust import check_reserved, check_variables, from_folder, only_read
 from pyrite.cluster.config.unknown import no_group, walk, with_values
 from pyrite.cluster.config.validate import check_parts, check_shape
 from pyrite.cluster.config.word_vectors import word_vectors
@@ -71,6 +71,8 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     check_parts(resolved, choices)
     _take_classes(resolved, choices, given)
     check_shape(resolved, config)
+    check_reserved(resolved)
+    check_variables([unquoted(text.partition("=")[2]) for text in texts], resolved)
     _resolve_negatives(resolved, given)
     return with_new_paths(resolved) | {CHOICES: _named(choices, resolved, required)}
 
@@ -119,8 +121,10 @@ def _environment(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 
 def compose_recorded(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
-    """Return the configuration of overrides that were read from a folder of results, which may come from anywhere."""
-    with from_folder():
+    """Return the configuration of overrides of a folder of results, which may come from anywhere, to show or compare
+    it: nothing is carried out.
+    """
+    with from_folder(), only_read():
         return compose(overrides, config)
 
 

@@ -23,3 +23,12 @@ def nodes(content: Any) -> Iterator[Any]:
 def parts_within(content: Any) -> Iterator[dict[str, Any]]:
     """Yield the descriptions of parts in a value: the mappings that name a class by `_target_`."""
     return (node for node in nodes(content) if isinstance(node, dict) and "_target_" in node)
+
+
+def leaves(content: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the texts in nested mappings, each with the keys of its place, joined by points."""
+    if isinstance(content, Mapping):
+        for name, value in content.items():
+            yield from leaves(value, f"{key}.{name}".lstrip("."))
+    elif isinstance(content, str):
+        yield key, content

@@ -5,15 +5,13 @@ from __future__ import annotations
 import ast
 import inspect
 import os
-import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from string import Formatter
 from types import NoneType
 from typing import Any
 
-from pyrite.cluster.config.nested import nodes
 from pyrite.cluster.config.takes import takes
 from pyrite.ranking.errors import BadInput, refuse
 
@@ -25,7 +23,6 @@ NAMED = ("run", "format")
 """Options of `trainer` that are not the function's."""
 LENGTH = "training.max_epochs"
 """The option of Pyrite's training that says how long it is."""
-RECORDED = re.compile(r"\+*trainer(?:\.run)?=(.*)", re.DOTALL)
 
 
 def trains_elsewhere(config: Mapping[str, Any]) -> bool:
@@ -174,28 +171,3 @@ def place_of(trainer: Any) -> str:
         what = f"{trainer.__qualname__} is not in a file, where the process of a run could import it"
         raise BadInput(what, "trainer", "define it at the top level of a script or module")
     return f"{os.path.relpath(file)}:{trainer.__name__}"
-
-
-def typed_again(arguments: Sequence[str], saved: Mapping[str, Any], verb: str, folder: str) -> list[str]:
-    """Return the overrides given on resume without `trainer=`, which must repeat what the folder names: it is code.
-
-    Raises:
-        BadInput: if the folder names a training that was not typed, or another one.
-    """
-    recorded, typed = trainers_of(saved), trainers_of(list(arguments))
-    if not recorded:
-        return list(arguments)
-    otherwise = f"not with trainer={', '.join(typed)}" if typed else "and no code runs that only a folder names"
-    what = f"its runs train with {', '.join(recorded)}, {otherwise}"
-    command = shlex.join(["pyrite", verb, "--resume", folder, *(f"trainer={each}" for each in recorded)])
-    refuse(recorded != typed, what, folder, f"see what it does, then type {command}")
-    return [text for text in arguments if not RECORDED.fullmatch(text)]
-
-
-def trainers_of(content: Any) -> list[str]:
-    """Return the trainings that overrides, or what a folder records, name."""
-    texts = [node for node in nodes(content) if isinstance(node, str)]
-    typed = {found[1].strip("'\"") for text in texts if (found := RECORDED.fullmatch(text))}
-    composed = [node.get("trainer") for node in nodes(content) if isinstance(node, Mapping)]
-    runs = {str(node["run"]) for node in composed if isinstance(node, Mapping) and node.get("run")}
-    return sorted(typed | runs)

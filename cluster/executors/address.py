@@ -30,17 +30,6 @@ def is_cluster(address: str | None) -> bool:
     return bool(address) and not str(address).startswith(("http://", "https://"))
 
 
-def is_foreign(address: str | None) -> bool:
-    """Return whether an address names a cluster that this machine is not part of, and the environment does not name."""
-    import psutil
-
-    host = (address or "").rpartition("://")[2].rpartition(":")[0].strip("[]")
-    if not host or address == os.environ.get("RAY_ADDRESS"):
-        return False
-    own = {each.address.partition("%")[0] for interface in psutil.net_if_addrs().values() for each in interface}
-    return host not in {"localhost", socket.gethostname(), *own}
-
-
 def check_address(address: str | None) -> None:
     """Raise `BadInput` for an address of another kind, and for one where nothing answers: Ray would try for minutes."""
     scheme, _, rest = (address or "").rpartition("://")

@@ -26,6 +26,8 @@ SLOW = ("timed out during startup", "start a dashboard", "message from the dashb
 """Ray's messages if a process of a local Ray did not come up in time."""
 LONGEST_FOLDER = 107 - len("/session_2026-01-01_00-00-00_000000_4194304/sockets/plasma_store")
 """Longest name of a folder for Ray's sessions: the system limits the path of a socket to 107 bytes."""
+JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"
+"""Ray's variable in a submitted job."""
 _log = logging.getLogger(__name__)
 
 
@@ -67,7 +69,7 @@ def session(
                 if address:
                     # Logs of workers are not printed; of those that come, the lines about the cluster's size are.
                     quiet: dict[str, Any] = {"log_to_driver": True, "logging_level": logging.ERROR}
-                    ray.init(address=address, **quiet)
+                    ray.init(address=address, **quiet, **_modules())
                     forward_ray_events(_log.warning)
                 else:
                     _start(dashboard, shared, without)
@@ -93,6 +95,7 @@ def _start(dashboard: bool, shared: int, without: str | None) -> None:
                     log_to_driver=False,
                     logging_level=logging.ERROR,
                     **_short_folder(),
+                    **_modules(),
                 )
             return
         except Exception as error:  # Ray raises no narrower class
@@ -104,6 +107,15 @@ def _start(dashboard: bool, shared: int, without: str | None) -> None:
                     "Ray did not start, because this machine is too busy",
                     remedy="end other programs" + (f", or do without it by {without}" if without else ""),
                 ) from None
+
+
+def _modules() -> dict[str, Any]:
+    """Return the option by which Ray's processes import nothing from the working folder, unless this process does.
+
+    Ray puts it on their module path by itself, and it may be a folder that a file names (`commands.first_folder`).
+    """
+    here = os.getcwd() in map(os.path.abspath, sys.path)
+    return {} if here or JOB in os.environ else {"job_config": ray.job_config.JobConfig(_client_job=True)}
 
 
 def _short_folder() -> dict[str, Any]:
@@ -179,7 +191,7 @@ def _of_folder(error: OSError, address: str | None) -> Exception:
 def _of_versions(text: str, address: str | None) -> BadInput:
     """Return the error of a cluster that runs other versions."""
     remedy = "install the cluster's versions here, or use `pyrite submit`"
-    if "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ:  # a submitted job on this machine runs this interpreter
+    if JOB in os.environ:  # a submitted job on this machine runs this interpreter
         remedy = "name an interpreter with the cluster's versions by `pyrite submit --python`"
     return BadInput(f"runs other versions ({text[:300]})", address or "the cluster", remedy)
 

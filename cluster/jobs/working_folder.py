@@ -160,8 +160,9 @@ class ClusterPaths:
             return bool(_LOCAL_URI.fullmatch(text))
         named = f".{key.lstrip('+~')}".endswith(PATH_OPTIONS)
         path = self.absolute(text)
+        pattern, start = os.path.expanduser(text), self.start.absolute()
         return (named or "/" in text or "." in text) and (
-            os.path.exists(path) or bool(self.visible(path) and glob(path))
+            os.path.exists(path) or bool(self.visible(path) and glob(pattern, root_dir=start))
         )
 
     def _input(self, key: str, text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from pyrite.cluster.config.secrets import concealed_in
-from pyrite.cluster.config.trainer_option import trainers_of
+from pyrite.cluster.config.trust import to_type_again
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.errors import BadInput, refuse
@@ -67,10 +67,10 @@ def resume_command(verb: str, place: str, recorded: Mapping[str, Any] | None = N
     """Return what continues an interrupted command: `pyrite VERB --resume OUT`.
 
     Args:
-        recorded: what its folder holds. A training of the user's that it names is code, and has to be typed again.
+        recorded: what its folder holds. What a folder may not decide has to be typed again, such as a trainer.
     """
-    trainers = [f"trainer={each}" for each in trainers_of(recorded or {})]
-    return shlex.join(["pyrite", verb, "--resume", place, *trainers])
+    again = to_type_again(list(map(str, (recorded or {}).get("typed") or ())))
+    return shlex.join(["pyrite", verb, "--resume", place, *again])
 
 
 def refuse_other_files(storage: Storage, own: bool) -> None:

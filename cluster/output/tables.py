@@ -106,7 +106,7 @@ def scan_table(storage: Storage, name: str) -> pl.LazyFrame | None:
         return None
     try:
         if storage.local:
-            table = pl.scan_parquet(storage.path(file))
+            table = pl.scan_parquet(storage.path(file), glob=False)
         else:
             files = pyarrow.dataset.dataset(storage.path(file), filesystem=storage.files, format="parquet")
             table = pl.scan_pyarrow_dataset(files)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -85,16 +85,21 @@ def tables_of(
     errors: Mapping[str, str],
     out_of_time: bool = False,
     stopped: Mapping[str, Stop] | None = None,
+    left: Container[str] = (),
 ) -> Tables:
     """Make the tables trials, queries, samplers, steps and, if there are any, actions, examples and embeddings.
 
     Queries and steps are read again from the runs' results whenever their rows are asked for.
+
+    Args:
+        left: runs that did not end in this command, and had no result of the same data and code before it.
     """
     finished = FinishedRuns(storage, collections)
     rows, small = [], {name: list[pl.DataFrame]() for name in SMALL}
     for planned in runs:
         failed, collection = planned.name in errors, collections[planned.name]
-        outcome = None if failed else read_outcome(storage, planned.name)  # which may be from before, of other parts
+        unread = failed or planned.name in left  # its result may be from before, of other parts
+        outcome = None if unread else read_outcome(storage, planned.name)
         if outcome is None:
             stop = (stopped or {}).get(planned.name)
             row = trial_row(planned, collection, None, errors.get(planned.name, "did not run"))

@@ -128,14 +128,12 @@ class Stop:
     Args:
         at: epochs before the stop.
         curve: validation by epoch until then.
+        best: the value that a search takes for its result: the mean of the best validations of the folds so far, which
+            is on the scale of `mean_best`.
         made_of: digest of the data and code of the run; empty for a run of this command.
     """
 
     at: int
     curve: tuple[float, ...]
+    best: float
     made_of: str = ""
-
-    @property
-    def best(self) -> float:
-        """The value that a search takes for its result."""
-        return max(self.curve)

@@ -13,6 +13,8 @@ import optuna
 
 from pyrite.analysis.methods import METHOD
 from pyrite.cluster.config.override import of_keys
+from pyrite.cluster.output.event_log import EventLog
+from pyrite.cluster.output.provenance import content_digest
 from pyrite.cluster.output.result_store import unfinished
 from pyrite.cluster.plan.point import Interval
 from pyrite.cluster.plan.searches import Search, Suggest, searches
@@ -27,6 +29,8 @@ from pyrite.ranking.errors import BadInput, refuse
 if TYPE_CHECKING:
     from pyrite.cluster.search.schedulers import TrialStopping
 
+EVENT = "run counts as 0"
+"""The event of a run that failed, of which its search has learned."""
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
 
@@ -68,7 +72,8 @@ class OptunaRuns(Proposals):
     A proposal chooses among the values of swept keys, and then draws from the intervals that belong to what it chose.
     Methods alternate, and a method's proposals run with every seed before its next ones. So proposals depend only on
     the method's results, in the order in which they were proposed. With the same numbers the search is the same for any
-    number of workers, and a resumed search replays what is finished.
+    number of workers, and a resumed search replays what is finished. A run that failed counts as 0 in its search, also
+    after a later command has repeated it: the log has it, and the proposals that followed stay the same.
 
     Args:
         points: the points of all methods, with their intervals.
@@ -95,6 +100,10 @@ class OptunaRuns(Proposals):
         self._open: list[list[tuple[optuna.Trial, list[Planned]]]] = [[] for _ in self.searches]
         self._left = [self.samples] * len(self.searches)
         self._results: dict[str, float | None] = {}
+        self._log: EventLog | None = None
+        self._failed = {
+            (event["run"], event["made_of"]) for event in EventLog.read(plan.storage) if event["event"] == EVENT
+        }
         self._repeated = 0
         self.propose()
 
@@ -123,7 +132,7 @@ class OptunaRuns(Proposals):
                     self._queue.append(planned)
                 else:
                     self.finished += 1
-                    self._results[planned.name] = best
+                self._results[planned.name] = 0.0 if self._key(planned) in self._failed else best
             self._tell(method)
 
     def _ask(self, method: int) -> list[Planned]:
@@ -157,8 +166,20 @@ class OptunaRuns(Proposals):
                 self._shown.add(method, told)
         self._open[method] = []
 
+    def start(self, log: EventLog) -> None:
+        self._log = log
+
+    def _key(self, planned: Planned) -> tuple[str, str]:
+        """Return the name of a run, and a digest of what its result would be built from now."""
+        return planned.name, content_digest(self.made_of(planned.config))
+
     def receive(self, planned: Planned) -> None:
-        self._results[planned.name] = self._best(planned) or 0.0  # one without a result counts as 0
+        best, key = self._best(planned), self._key(planned)
+        if best is None and key not in self._failed:
+            self._failed.add(key)
+            if self._log is not None:
+                self._log.emit(EVENT, run=key[0], made_of=key[1])
+        self._results[planned.name] = 0.0 if key in self._failed else best
         for method in range(len(self.searches)):
             self._tell(method)
 

@@ -37,6 +37,11 @@ class Proposals(Tasks, ABC):
         self.on_total: Callable[[int], None] = lambda total: None
         """Called with the total when it changes."""
 
+    @property
+    def left(self) -> list[Planned]:
+        """The runs that are proposed and have not ended."""
+        return [*self._queue, *self._running.values()]
+
     def start(self, log: EventLog) -> None:
         """Write decisions to a log, also those that were made before it existed."""
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from ray.tune import Stopper
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
@@ -66,7 +67,7 @@ class TrialStopping(Stopping):
             if event["event"] == "run stopped":
                 name, at = event["run"], int(event["reached"])
                 curve = _until(at, self._curves.get(name, {})) or (float(event["best"]),)
-                self.stopped[name] = Stop(at, curve, event["made_of"])
+                self.stopped[name] = Stop(at, curve, float(event["best"]), event["made_of"])
             elif event["event"] == "run reached" and VALUE in event.get("numbers", {}):
                 reached = self._curves.setdefault(event["run"], {})
                 reached[int(event["step"])] = _number(event["numbers"][VALUE])
@@ -146,7 +147,12 @@ class TrialStopping(Stopping):
         run = self._runs[name]
         if step % run.max_epochs == 0:
             return False
-        self.stopped[name] = Stop(step, _until(step, run.curve))
+        folds: dict[int, list[float]] = {}
+        for at, value in run.curve.items():
+            if at <= step:
+                folds.setdefault((at - 1) // run.max_epochs, []).append(value)
+        best = float(np.mean([max(values) for values in folds.values()]))
+        self.stopped[name] = Stop(step, _until(step, run.curve), best)
         return True
 
 

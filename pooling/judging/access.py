@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import logging
 import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Sequence
@@ -22,6 +23,7 @@ from pyrite.pooling.judging.folder import make_private, private_file
 from pyrite.ranking.errors import BadInput
 
 FILE = "secret"
+_log = logging.getLogger(__name__)
 COOKIE_SECONDS = 90 * 86_400
 HEADERS = {
     # No script, style or image except the page's files, and nothing inline.
@@ -61,15 +63,20 @@ class Link(NamedTuple):
 def secret_of(folder: Path) -> bytes:
     """Return the secret of a folder, created if it does not exist: 256 random bits in a file that only its owner may
     read.
+
+    The file names its inode, so that a secret that came with a copied or received folder, and that others may know, is
+    replaced.
     """
     path = folder / FILE
     try:
         make_private(folder)
         private_file(path)
-        secret = path.read_text(encoding="ascii").strip()
-        if not secret:  # a new file, or the process was killed before it wrote the secret
+        secret, _, inode = path.read_text(encoding="ascii").strip().partition(" ")
+        if inode != str(path.stat().st_ino):  # also of a new file, or of one that was not written to its end
+            if secret:
+                _log.warning("%s was not made by this version in this folder: all links are new", path)
             secret = secrets.token_urlsafe(32)
-            path.write_text(secret + "\n", encoding="ascii")
+            path.write_text(f"{secret} {path.stat().st_ino}\n", encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"the secret can't be stored ({error})", path, "choose another out=") from None
     return secret.encode()

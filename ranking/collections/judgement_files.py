@@ -205,7 +205,7 @@ def _parquet(
 ) -> Iterator[tuple[Row, int]]:
     """Yield the rows of a table in parquet, and their numbers."""
     try:
-        frame = pl.read_parquet(path)
+        frame = pl.read_parquet(path, glob=False)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise BadInput(f"can't be read ({str(error).splitlines()[0][:200]})", path, "is it whole?") from None
     there = f"it has {', '.join(frame.columns)}; rename one of them"

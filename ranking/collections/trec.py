@@ -112,7 +112,9 @@ def _looks_like(option: str, name: str) -> bool:
 
 
 def _matching(here: Path, named: str) -> list[Path]:
-    paths = [Path(path) for path in sorted(glob(str(here / Path(os.path.expanduser(named))), recursive=True))]
+    pattern = os.path.expanduser(named)
+    names = [pattern] if (here / pattern).exists() else sorted(glob(pattern, root_dir=here, recursive=True))
+    paths = [here / name for name in names]
     refuse(not paths, "no such file", here / named, similar_path(here / named))
     return _files_in(paths)
 

@@ -1,9 +1,13 @@
 """Opens poisoned folders of results with every verb: nothing that they name may start, and one line says why."""
 
 import json
+import os
 import pickle
 import re
+import shlex
 import shutil
+import subprocess
+import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +18,11 @@ import pytest
 import yaml
 
 import pyrite
-from pyrite.cluster.executors.address import is_foreign
+from pyrite.cluster.commands.experiment import verb_named
+from pyrite.cluster.commands.judge import _requested
+from pyrite.cluster.commands.resuming import read
+from pyrite.cluster.config.override import key_of, replaced, without
+from pyrite.cluster.config.trust import from_folder, is_foreign
 from pyrite.cluster.output.manifest import HEAD, write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.errors import BadInput
@@ -77,8 +85,8 @@ def refused(refusal, here) -> Callable[..., str]:
 def rewritten(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
     """Change a folder's config.yaml, with its checksum."""
     content = yaml.safe_load((folder / "config.yaml").read_text("utf-8"))
-    change(content)
     content.pop("started_in", None)
+    change(content)
     body = HEAD + yaml.safe_dump(content, sort_keys=False).encode()
     (folder / "config.yaml").write_bytes(body + f"# CRC-32 {zlib.crc32(body):08x}\n".encode())
 
@@ -122,7 +130,9 @@ def test_study_with_a_class_by_its_path_alone(study, tmp_path, refused, name):
 def test_study_on_the_cluster_of_a_stranger(study, tmp_path, refusal, address):
     shutil.copytree(study, tmp_path / "copy")
     rewritten(tmp_path / "copy", lambda content: content["study"].update(address=address, local=False))
-    assert f"if it is yours, give it again: address={address}" in refusal("study", "--resume", "copy")
+    said = refusal("study", "--resume", "copy")
+    assert "a cluster whose owner could run any code" in said
+    assert said.endswith(f"type it too: pyrite study --resume copy address={address}")
 
 
 @pytest.mark.parametrize("address", [None, "auto", "local", "127.0.0.1:6379", "[::1]:6379", "localhost:6379"])
@@ -153,6 +163,193 @@ def test_mine_learn_and_pool(content, refused):
     refused(content["verb"], "--resume", "copy")
     write_config(Storage("again"), content | {"typed": ["out=again"]})
     refused(content["verb"], "out=again", "resume=auto")
+
+
+TOUCH = f"touch {STARTED} {{out}}"
+SERVER = "http://127.0.0.1:9"
+TRAINER, CACHE, ADDRESS = f"trainer.run='{TOUCH}'", "cache=elsewhere", "address=192.0.2.1:6379"
+TRACK = ["track=[mlflow]", f"track.mlflow.uri={SERVER}"]
+SECRET = f"{SERVER}/${{oc.env:LAB_SECRET}}"
+PLACED = {
+    "study": [[TRAINER], [CACHE], [f"collection.path='{SECRET}'"]],
+    "train": [[TRAINER], [CACHE], [f"collection.path='{SECRET}'"], TRACK, ["push=a/b"]],
+    "learn": [[TRAINER], [CACHE], [f"collection.path='{SECRET}'"], TRACK, [ADDRESS]],
+    "mine": [[CACHE], [f"collection.path='{SECRET}'"], [ADDRESS]],
+    "pool": [[CACHE], [f"runs='{SECRET}'"], TRACK, [ADDRESS]],
+}
+"""Overrides of each verb that only the user may give, one foreign value in each."""
+OF_OPTIONS = [
+    {"address": "192.0.2.1:6379"},
+    {"search_storage": "sqlite:////tmp/any.db"},
+    {"search_storage": "postgresql://evil.example/db"},
+    {"track": {"mlflow": {"_target_": "pyrite.cluster.telemetry.tracking.mlflow.MLflow", "uri": SERVER}}},
+    {"track": {"wandb": {"_target_": "pyrite.cluster.telemetry.tracking.wandb.WandB", "entity": "stranger"}}},
+]
+"""The same, of options that a study's folder holds composed."""
+
+
+@pytest.fixture
+def overrides_of(base, of_small_pool, monkeypatch) -> dict[str, list[str]]:
+    """Overrides of a command of each verb."""
+    monkeypatch.setenv("LAB_SECRET", "the-labs-password")
+    run = [*base, "policy=fixed", "function=random", "selector=uniform"]
+    texts = [text for text in base if text.startswith(("collection", "vectors", "encoding"))]
+    return {
+        "study": run,
+        "train": run,
+        "learn": [*base, "function=[random,bm25]", "copies=2", "workers=0", "episodes=2", "dashboard=false"],
+        "mine": [*texts, "function=random", "count=1"],
+        "pool": [*of_small_pool, "method=[rank]", "seeds=1", "local=true"],
+    }
+
+
+def planned(verb: str, typed: list[str], folder: str | None) -> None:
+    """Plan what a folder holds, as far as its options are checked."""
+    experiment = read(verb_named(verb), typed, folder)
+    with experiment.joined, from_folder(experiment.resumed):
+        if verb == "study":
+            experiment.plan.runs()
+
+
+def written(verb: str, overrides: list[str], study: Path, here: Path) -> None:
+    """Write the folder `copy` of a verb, which was planned from some overrides."""
+    if verb == "study":
+        shutil.copytree(study, here / "copy")
+        rewritten(here / "copy", lambda content: content.update(typed=[], overrides=overrides))
+    else:
+        write_config(Storage("copy"), {"verb": verb, "overrides": overrides})
+
+
+@pytest.mark.parametrize(("verb", "foreign"), [(verb, each) for verb in PLACED for each in PLACED[verb]])
+def test_what_a_folder_may_not_decide(verb, foreign, overrides_of, study, here, monkeypatch):
+    """A folder's value is refused, the remedy follows, and the same command as at first gives its values again."""
+    overrides = replaced(overrides_of[verb], foreign)
+    written(verb, overrides, study, here)
+    automatic = [*overrides, "seeds=1", "local=true"] if verb == "study" else overrides
+    for typed, folder in (([], "copy"), (["out=copy", "resume=auto"], None)):
+        with pytest.raises(BadInput) as refusal:
+            planned(verb, typed, folder)
+        assert not (here / STARTED).exists()
+    with pytest.raises(BadInput) as refusal:
+        planned(verb, [], "copy")
+    words = shlex.split(str(refusal.value.remedy).partition(": ")[2])
+    if words[0].startswith("PYRITE_TRUST="):
+        assert words.pop(0) == "PYRITE_TRUST=LAB_SECRET"
+        monkeypatch.setenv("PYRITE_TRUST", "LAB_SECRET")
+    assert words[:4] == ["pyrite", verb, "--resume", "copy"]
+    planned(verb, words[4:], "copy")
+    monkeypatch.delenv("PYRITE_TRUST", raising=False)
+    planned(verb, [*automatic, "out=copy", "resume=auto"], None)
+
+
+@pytest.mark.parametrize("verb", PLACED)
+def test_a_folder_without_anything_foreign_needs_no_remedy(verb, overrides_of, study, here):
+    written(verb, overrides_of[verb], study, here)
+    planned(verb, [], "copy")
+
+
+@pytest.mark.parametrize("option", OF_OPTIONS, ids=lambda option: str(option)[:40])
+def test_options_that_a_studys_folder_may_not_decide(option, study, here, refusal):
+    shutil.copytree(study, "copy")
+    rewritten(here / "copy", lambda content: content["study"].update(option))
+    words = shlex.split(refusal("study", "--resume", "copy").partition("type it too: ")[2])
+    planned("study", words[4:], "copy")
+    with pytest.raises(BadInput, match="only the folder names it"):
+        StudyResult.restore("copy")
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        {"function": "bm25", "trainer.run": f"'{TOUCH}'"},
+        {"function": "bm25", "trainer": f"'{TOUCH}'"},
+        {"function": "bm25", "+trainer.run": f"'{TOUCH}'"},
+        {"label": "a", "overrides": ["function=bm25", f"trainer='{TOUCH}'"]},
+        ["function=bm25", f"trainer='python a.py {{out}}','{TOUCH}'"],
+        {"function": "[random,bm25]", "policy": "learned", "policy.learn": f"[\"trainer.run='{TOUCH}'\"]"},
+    ],
+    ids=["key", "short", "added", "labelled", "swept", "agent"],
+)
+@pytest.mark.parametrize("where", ["design", "study"])
+def test_code_in_the_methods_of_a_folder(where, method, study, here, refusal):
+    shutil.copytree(study, "copy")
+    shutil.rmtree(here / "copy" / "runs")
+
+    def change(content: dict[str, Any]) -> None:
+        content[where].update(methods=[method])
+        content["overrides"] = without(content["overrides"], {"policy", "function", "selector"})
+
+    rewritten(here / "copy", change)
+    assert "trains with code" in refusal("study", "--resume", "copy")
+    assert not (here / STARTED).exists()
+
+
+def test_trainers_that_a_search_of_a_folder_would_propose(study, here, refusal):
+    shutil.copytree(study, "copy")
+    shutil.rmtree(here / "copy" / "runs")
+    lines = ["function=random", "optimizer.lr=interval(0.1,0.2)", f"trainer='python a.py {{out}}','{TOUCH}'"]
+
+    def change(content: dict[str, Any]) -> None:
+        content["study"].update(search="optuna", samples=2)
+        content["overrides"] = [*without(content["overrides"], {"function", "optimizer.lr"}), *lines]
+
+    rewritten(here / "copy", change)
+    assert "trains with code" in refusal("study", "--resume", "copy", "trainer='python a.py {out}'")
+    assert not (here / STARTED).exists()
+
+
+@pytest.mark.parametrize("hidden", ["${oc.env:${x}}", "${oc.decode:${x}}", "${oc.${x}:LAB_SECRET}", "${oc.select:x}"])
+def test_interpolations_that_hide_what_they_read(hidden, base, refusal):
+    write_config(Storage("copy"), {"verb": "mine", "overrides": [*base[:2], f"encoding='{hidden}'"]})
+    assert refusal("mine", "--resume", "copy")
+
+
+@pytest.mark.parametrize("foreign", [TRAINER, "push=a/b", " ".join(TRACK), f"collection.path='{SECRET}'"])
+def test_a_table_that_a_ranker_is_trained_again_from(foreign, study, here, base, monkeypatch):
+    monkeypatch.setenv("LAB_SECRET", "the-labs-password")
+    row = StudyResult(str(study)).best.row["overrides"]
+    key = key_of(foreign.split()[0])
+    kept = shlex.join(text for text in shlex.split(row) if key_of(text) != key)
+    with pytest.raises(BadInput, match=r"folder (names|sends)") as refusal:
+        pyrite.Trained(f"{kept} {shlex.join([foreign]) if foreign == TRAINER else foreign}").save(here / "again")
+    assert "pyrite train " in str(refusal.value)
+    assert not (here / STARTED).exists()
+    assert not (here / "again").exists()
+
+
+PROGRAM = "import sys, pyrite; pyrite.study(resume=sys.argv[1])"
+
+
+@pytest.mark.parametrize("started_in", ["received", "{here}/received", "{here}/received/in", "{here}/beside"])
+@pytest.mark.parametrize("local", [True, pytest.param(False, marks=pytest.mark.nightly)], ids=["here", "ray"])
+def test_modules_in_the_folder_in_which_a_folder_says_it_began(started_in, local, study, here):
+    """Nothing is imported from there, in this process, which has its working folder on the path, or one of Ray."""
+    shutil.copytree(study, "received")
+    shutil.rmtree("received/runs")
+    for name in ("received", "received/in", "beside"):
+        (here / name).mkdir(exist_ok=True)
+        for module in ("torch", "scipy", "psutil", "optuna", "matplotlib"):
+            (here / name / f"{module}.py").write_text(f"open({str(here / STARTED)!r}, 'w').close()\n")
+
+    def change(content: dict[str, Any]) -> None:
+        content["study"]["local"] = local
+        content["started_in"] = started_in.format(here=here)
+
+    rewritten(here / "received", change)
+    program = [sys.executable, "-c", PROGRAM, "received"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    ended = subprocess.run(program, capture_output=True, text=True, env=environment, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert not (here / STARTED).exists()
+
+
+def test_the_collection_that_an_audited_folder_names(study, here, refused):
+    shutil.copytree(study, "copy")
+    shown = {"run": pl.read_parquet("copy/trials.parquet")["run"][:1], "query": ["q0"], "document": ["d0"],
+             "function": ["bm25"], "times": [1], "margin": [0.5], "score": [1.0]}  # fmt: skip
+    pl.DataFrame(shown).write_parquet("copy/shown.parquet")
+    rewritten(here / "copy", lambda content: content["overrides"].append("collection._target_=intruder.Part"))
+    refused("audit", "copy", "out=audited")
 
 
 def weights(folder: Path, poison: dict[str, Any]) -> Path:
@@ -203,6 +400,18 @@ def test_judge(refused, tmp_path, refusal):
     refused("judge", "out=judged")
     refused("judge", "--resume", "judged")
     refused("judge", "--resume", "judged", "depth=20")
+
+
+def test_a_judged_folder_does_not_open_its_page(tmp_path):
+    """Who reaches the page is typed at each start."""
+    (tmp_path / "judged").mkdir()
+    opened = ["host=0.0.0.0", "port=18777", "url=https://evil.example", "hosts=[evil.example]", "open_browser=true"]
+    options = ["runs=runs", "collection=beir", "collection.path=c", "method=docid", *opened]
+    (tmp_path / "judged" / "overrides.json").write_text(json.dumps({"overrides": options}))
+    _, merged, config, _ = _requested(["out=judged"], None)
+    assert config["host"] == "127.0.0.1"
+    assert not {"host", "port", "url", "hosts", "open_browser"} & set(map(key_of, merged))
+    assert _requested(["out=judged", "host=0.0.0.0"], None)[2]["host"] == "0.0.0.0"
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 from pyrite.analysis.statistics.audit_rates import guards_of
+from pyrite.cluster.commands.audit import read_shown
 from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import write_table
@@ -159,6 +160,20 @@ def test_a_mined_folder_is_audited_and_one_without_a_record_refused(collection, 
 
 
 @pytest.mark.nightly
+def test_mined_rows_of_any_form_have_the_same_margins(collection, tmp_path):
+    """Of labelled pairs, a negative and its positive are in different rows."""
+    given = ["collection=beir", f"collection.path={collection}", "function=bm25", "count=2", f"cache={tmp_path}"]
+    shown = []
+    for form in ("tuples", "triplets", "labelled_pairs"):
+        assert command("mine", *given, f"rows={form}", f"out={tmp_path / form}") == 0
+        shown.append(read_shown(str(tmp_path / form), "mined").sort("query", "document"))
+    assert shown[0]["margin"].n_unique() > 2
+    for other in shown[1:]:
+        joined = other.join(shown[0], on=["query", "document", "function"])
+        assert len(joined) >= len(shown[0])
+        assert joined["margin"].to_list() == pytest.approx(joined["margin_right"].to_list())
+
+
 def test_ids_with_blanks_are_refused_before_anything_is_judged(tmp_path, refusal):
     """A run can't hold them. `test_a_mined_folder_is_audited` is the quick test of the command."""
     corpus = [{"_id": f"doc {n}", "text": f"{word} {WORDS[n - 1]}"} for n, word in enumerate(WORDS)]

@@ -19,10 +19,11 @@ from rich.console import Console
 
 from pyrite.cluster.commands import conduct
 from pyrite.cluster.commands.experiment import verb_named
-from pyrite.cluster.commands.first_folder import STARTED_IN, absolute, recorded_folder
+from pyrite.cluster.commands.first_folder import STARTED_IN, absolute, entered, recorded_folder
 from pyrite.cluster.commands.resuming import read
 from pyrite.cluster.commands.signals import Terminated, exit_code, handled_signals
 from pyrite.cluster.commands.study import STUDY
+from pyrite.cluster.executors.session import _modules
 from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.errors import BadInput
@@ -158,6 +159,24 @@ def test_a_folder_of_another_machine_changes_nothing_and_paths_that_exist_become
     wanted = (f"[{tmp_path}/runs/a.gz,{tmp_path}/runs/b.gz]", f"{tmp_path}/runs/*.gz", f"{tmp_path}/runs")
     assert absolute(given, str(tmp_path)) == [*(f"runs={each}" for each in wanted), *given[3:]]
     assert absolute(given, None) == given
+    write_files(tmp_path / "s[1]" / "runs", {"a.gz": ""})
+    assert absolute(["runs=runs/*.gz"], str(tmp_path / "s[1]")) == [f"runs='{tmp_path}/s[1]/runs/*.gz'"]
+
+
+def test_a_folder_that_only_a_file_names_is_not_entered(tmp_path, monkeypatch):
+    (tmp_path / "received" / "in").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    for place in ("received", tmp_path / "received", tmp_path / "received" / "in"):
+        assert recorded_folder({STARTED_IN: str(place)}, "received") is None
+    monkeypatch.setattr(sys, "path", ["", "relative", *sys.path])
+    monkeypatch.setenv("PYTHONPATH", f"relative{os.pathsep}/x")
+    with entered(str(tmp_path / "received")):
+        assert os.getcwd() == str(tmp_path / "received")
+        assert sys.path[:2] == [str(tmp_path), str(tmp_path / "relative")]
+        assert os.environ["PYTHONPATH"] == f"{tmp_path}/relative{os.pathsep}/x"
+        assert "job_config" in _modules()  # Ray would add the working folder
+    assert [path for path in sys.path if not os.path.isabs(path)] == ["", "relative"]
+    assert _modules() == {}  # it is on this process's path
 
 
 DRIVER = """

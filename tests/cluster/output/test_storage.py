@@ -159,3 +159,12 @@ def test_a_table_of_no_run_has_its_columns_and_a_damaged_one_is_one_line(tmp_pat
     file.write_bytes(file.read_bytes()[:-9])
     with pytest.raises(BadInput, match="damaged"):
         scan_table(storage, "queries")
+
+
+@pytest.mark.parametrize(("name", "matching"), [("res[1]", "res1"), ("lr=?", "lr=1"), ("a*", "ab")])
+def test_a_folder_with_signs_of_patterns_is_that_folder_alone(tmp_path, name, matching):
+    for place, value in ((name, 1), (matching, 2)):
+        write_table(Storage(str(tmp_path / place)), "queries", pl.DataFrame({"value": [value]}))
+    scanned = scan_table(Storage(str(tmp_path / name)), "queries")
+    assert scanned is not None
+    assert scanned.collect()["value"].to_list() == [1]

@@ -25,7 +25,7 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.searches import searches
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, plan, points, swept_keys
-from pyrite.cluster.runs.outcome import Outcome, write_outcome
+from pyrite.cluster.runs.outcome import Outcome, mean_best, read_outcome, write_outcome
 from pyrite.cluster.search.decided_runs import EVENT, DecidedRuns, is_baseline
 from pyrite.cluster.search.optuna_runs import OptunaRuns, StoredSearch
 from pyrite.cluster.search.schedulers import TrialStopping, built_as, schedulers_of
@@ -92,6 +92,30 @@ def test_a_search_is_the_same_whatever_the_workers_and_after_an_interrupt(sample
     again, _ = play("one", 3, 1)
     assert again == one
     assert play("alone", 1, 5, samples=3)[1] == 1  # each learns from the last
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+def test_a_run_that_failed_and_is_repeated_changes_no_later_proposal(parallel, tmp_path):
+    storage = Storage(str(tmp_path))
+
+    def play(failing: int | None) -> OptunaRuns:
+        search = searched(SWEEP, 12, storage, parallel=parallel)
+        search.start(EventLog(storage))
+
+        def finish(name: str) -> None:
+            numbers = {each.name: place for place, each in enumerate(search.proposed)}
+            config = search.proposed[numbers[name]].config
+            if numbers[name] != failing:
+                write_outcome(storage, name, Outcome(validations=[[near(config)]], made_of=MADE_OF))
+
+        in_turn(search, 1, finish)
+        return search
+
+    first, second, third = play(failing=6), play(failing=None), play(failing=None)
+    names = [planned.name for planned in first.proposed]
+    assert [planned.name for planned in second.proposed] == [planned.name for planned in third.proposed] == names
+    assert [search.finished for search in (first, second, third)] == [0, 11, 12]
+    assert second._results[names[6]] == 0
 
 
 ALTERNATIVES = [
@@ -203,6 +227,29 @@ def test_a_study_that_ran_out_of_time_is_stopped_and_goes_on(base, tmp_path):
     assert len(study.spread) == 4
     with pytest.raises(BadInput, match="across"):
         _ = study.across
+
+
+def test_runs_that_are_outdated_and_were_not_started_are_stopped(base, tmp_path):
+    """Their results from before, of other data or code, are in no table."""
+    out, names = tmp_path / "out", set[str]()
+    asked = ["policy=fixed", "function=bm25,random", "selector=uniform", "seeds=1", "training.max_epochs=1"]
+    assert command("study", *base, *asked, "local=true", f"out={out}") == 0
+    storage = Storage(str(out))
+    for file in (out / "runs").iterdir():
+        outcome = read_outcome(storage, file.stem)
+        assert outcome is not None
+        outcome.made_of |= {"code of ranking": "of before"}
+        write_outcome(storage, file.stem, outcome)
+        names.add(file.stem)
+    assert command("study", "--resume", str(out), "time_budget=0.001s") == 0
+    trials = pl.read_parquet(out / "trials.parquet")
+    again = {
+        name for name in names if (read_outcome(storage, name) or Outcome()).made_of["code of ranking"] != "of before"
+    }
+    assert set(trials.filter(status="done")["run"]) == again  # a quick machine may begin one run in time
+    assert set(trials.filter(status="stopped")["run"]) == names - again
+    queries = pl.read_parquet(out / "queries.parquet")
+    assert set(queries["run"] if len(queries) else ()) == again
 
 
 LR = "optimizer.lr=interval(1e-4,1e-2)"
@@ -329,6 +376,18 @@ def test_a_run_at_its_last_epoch_is_not_stopped_and_no_number_counts_as_0():
     late = scheduler()
     assert reach(late, "run0", 1, 0.5)
     assert not late.ends("run1", "1", {"epoch": EPOCHS, "max_epochs": EPOCHS, "validation": 0.0})
+
+
+def test_a_stopped_run_counts_by_the_mean_of_its_folds_as_one_that_ended():
+    """A worse run may not count as better than one that ended, whose folds count alike."""
+    nodes = [{"_target_": "ray.tune.stopper.MaximumIterationStopper", "max_iter": 2 * 2}]
+    search = EarlyStopping(None, built_as(Stopper, nodes, "stoppers", "user"))
+    search.enter(planned())
+    for fold, curve in enumerate([[0.1, 0.2], [0.4, 0.5]]):
+        for epoch, value in enumerate(curve, 1):
+            search.ends("run0", "1", {"fold": fold, "epoch": epoch, "max_epochs": EPOCHS, "validation": value})
+    assert search.stopped["run0"].best == pytest.approx((0.2 + 0.5) / 2)
+    assert search.stopped["run0"].best < mean_best(Outcome(validations=[[0.1, 0.2], [0.4, 0.6]]))
 
 
 def test_methods_are_never_stopped_for_another():

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import socket
 import sqlite3
 import stat
@@ -654,6 +655,20 @@ def test_the_secret_is_the_owners_alone_and_stays(tmp_path):
     path.write_text("")  # killed before it was written
     assert len(secret_of(tmp_path / "new")) >= 43
     assert secret_of(tmp_path / "other") != secret
+
+
+def test_a_secret_that_came_with_a_folder_is_replaced(tmp_path, caplog):
+    """The folder's author knows it, and so all links."""
+    secret = secret_of(tmp_path / "made")
+    shutil.copytree(tmp_path / "made", tmp_path / "received")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "secret").write_text("known-to-the-stranger\n")
+    for name in ("received", "old"):
+        new = secret_of(tmp_path / name)
+        assert new not in (secret, b"known-to-the-stranger")
+        assert secret_of(tmp_path / name) == new
+    assert [record.getMessage().endswith("all links are new") for record in caplog.records] == [True, True]
+    assert secret_of(tmp_path / "made") == secret
 
 
 def test_all_files_of_the_folder_are_the_owners_alone(tmp_path, serve):
