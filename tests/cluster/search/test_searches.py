@@ -381,7 +381,7 @@ def test_a_run_at_its_last_epoch_is_not_stopped_and_no_number_counts_as_0():
 def test_a_stopped_run_counts_by_the_mean_of_its_folds_as_one_that_ended():
     """A worse run may not count as better than one that ended, whose folds count alike."""
     nodes = [{"_target_": "ray.tune.stopper.MaximumIterationStopper", "max_iter": 2 * 2}]
-    search = EarlyStopping(None, built_as(Stopper, nodes, "stoppers", "user"))
+    search = TrialStopping(None, built_as(Stopper, nodes, "stoppers", "user"))
     search.enter(planned())
     for fold, curve in enumerate([[0.1, 0.2], [0.4, 0.5]]):
         for epoch, value in enumerate(curve, 1):
