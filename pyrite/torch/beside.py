@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
-import time
+from functools import partial
 from typing import BinaryIO
 
 import torch
 from ray import cloudpickle
 
+from pyrite.cluster.executors.process_end import end_with
 from pyrite.torch.version_files import FAILED
-
-LOOK_S = 0.5
 
 
 def message(source: BinaryIO) -> bytes:
@@ -25,22 +23,11 @@ def message(source: BinaryIO) -> bytes:
     return source.read(int.from_bytes(source.read(8), "big"))
 
 
-def end_with(parent: int) -> None:
-    """End this process when its parent has ended: others may hold its input open."""
-
-    def look() -> None:
-        while os.getppid() == parent:
-            time.sleep(LOOK_S)
-        os._exit(0)
-
-    threading.Thread(target=look, daemon=True).start()
-
-
 def main() -> None:
     """Build versions until the trainer ends."""
     source = sys.stdin.buffer
     encoder, texts, folder, device, threads, parent = cloudpickle.loads(message(source))
-    end_with(parent)
+    end_with(parent, partial(os._exit, 0))
     torch.set_num_threads(threads)
     encoder.to(device)
     while content := message(source):
