@@ -30,7 +30,9 @@ LOCK_RENEW_S = 10.0
 
 ROOM_LOOK_S = 5.0
 """Seconds between two looks at how much room the cluster has."""
-PARENT_LOOK_S = 1.0
+TRAINING_END_S = 5.0
+"""Seconds that a training of the user's has to end in order, before it is killed."""
+PARENT_LOOK_S = 0.5
 """Seconds between two looks of a process at whether its parent is alive."""
 PROGRESS_EVERY_S = 5.0
 """Seconds between two reports within an epoch, and before the first estimate of the time left."""

@@ -125,7 +125,8 @@ def _siblings(
 def _likely(content: Mapping[str, Any], path: Sequence[str], missing: int, names: Sequence[str]) -> Iterator[str]:
     """Yield the options of a configuration that an unknown one may mean.
 
-    A whole configuration has too many options to list, so an option of a part is meant too, and one outside of it.
+    A whole configuration has too many options to list, so an option of a part is meant too, and one outside of it. The
+    other options of a part that is like the first name are tried, since what others chose may have them.
 
     Args:
         missing: how many names at the end of the path there are not.
@@ -137,4 +138,5 @@ def _likely(content: Mapping[str, Any], path: Sequence[str], missing: int, names
     if not known:
         paths += [[part, *path] for part, inner in content.items() if not walk(inner, path)[1]][-1:]
         paths += [rest]
-    return (".".join(each) for each in paths if each and not walk(content, each)[1])
+    tried = paths[:1] if close and not known else []
+    return (".".join(each) for each in paths if each and (each in tried or not walk(content, each)[1]))

@@ -110,15 +110,15 @@ class LocalExecutor(Executor):
                 done = Done(task, self._body(task, report, process)())
             except _TaskEnded:
                 return Done(task, stopped=True)
-            except ProcessLost as lost:
-                # A signal to the process group, such as Ctrl-C, ends both processes in any order.
-                if self._over.wait(AFTER_LOSS_S):
-                    return Done(task, stopped=True)
-                done = self._after(lost, task, attempts.after_loss(task.key, str(lost)), watch)
-                if done is None and process is not None:
-                    process.restart()
             except Exception as error:  # the caller of `run` decides what an error ends
-                done = self._after(error, task, attempts.after_error(task.key, error), watch)
+                # A signal to all processes of a command, such as Ctrl-C, ends them in any order.
+                lost = isinstance(error, ProcessLost)
+                if self._over.wait(AFTER_LOSS_S if lost else 0):
+                    return Done(task, stopped=True)
+                gone = process if lost and process is not None and not process.alive else None  # not the body's
+                done = self._after(error, task, attempts.after(task.key, error, str(error) if gone else None), watch)
+                if done is None and gone is not None:
+                    gone.restart()
         with self._lock:
             watch.ended(done)
         return done

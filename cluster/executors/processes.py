@@ -27,7 +27,7 @@ BOOT = (
 
 
 class ProcessLost(ChildProcessError):
-    """A warm process that ended while it ran a task."""
+    """A process that ended while it ran a task, or was ended by a signal."""
 
 
 class WarmProcess:

@@ -11,21 +11,20 @@ import os
 import pickle
 import signal
 import sys
-import threading
-import time
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
 from pyrite.cluster.config.nested import nodes
 from pyrite.cluster.config.secrets import learn_from, remembered
 from pyrite.cluster.executors.address import working_folder
+from pyrite.cluster.executors.process_end import end_with
 from pyrite.cluster.executors.task import Context, Once, Task, bound, built, located
 from pyrite.cluster.lazy import cloudpickle
-from pyrite.cluster.limits import PARENT_LOOK_S
 from pyrite.ranking.errors import BadInput, refuse
 
 serving = False
@@ -37,20 +36,9 @@ def main(descriptor: int, warm_up: str, parent: int) -> None:
     global serving
     serving = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends this process
-    end_with(parent, 1)
+    end_with(parent, partial(os._exit, 1))
     with suppress(EOFError, ConnectionError):  # the parent has ended, or needs no other process
         _serve(Connection(descriptor), warm_up)
-
-
-def end_with(parent: int, code: int) -> None:
-    """End this process with an exit code soon after its parent has ended, also while it imports or trains."""
-
-    def look() -> None:
-        while os.getppid() == parent:
-            time.sleep(PARENT_LOOK_S)
-        os._exit(code)
-
-    threading.Thread(target=look, name="parent", daemon=True).start()
 
 
 def _serve(connection: Connection, warm_up: str) -> None:

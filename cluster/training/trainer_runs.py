@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pyrite.cluster.config.trainer_option import is_command, trains_elsewhere
+from pyrite.cluster.executors.process_end import INTERRUPTED, end_group
+from pyrite.cluster.executors.processes import ProcessLost
 from pyrite.cluster.executors.task import TaskFailed
 from pyrite.cluster.lazy import ray
+from pyrite.cluster.limits import POLL_S
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.sweep import Planned, identity
 from pyrite.cluster.runs.artifacts import Artifacts
@@ -26,8 +31,8 @@ from pyrite.ranking.errors import refuse
 
 _log = logging.getLogger(__name__)
 BODY = "pyrite.torch.train_process"
-INTERRUPTED = 130
-"""Status of a training that was interrupted, as in shells."""
+BEGUN = Progress(0, 1, 0, 1, 0.0, math.nan, batches=1)
+"""What is reported of a training while it runs: a report ends it if its command has ended."""
 GB = 1 << 30
 SHOWN = 1 << 16
 """Bytes, of what a failed training printed, that are logged."""
@@ -107,12 +112,17 @@ def run_trainer(
 ) -> Outcome:
     """Train and measure once, in a separate process. The arguments are those of `pyrite.cluster.runs.execute.run`.
 
+    The process leads its group, in which its command is too, so that only this process decides when they end. It ends
+    the group, and deletes the folder, if this process is killed.
+
+    Args:
+        on_progress: called every `POLL_S` seconds. What it raises ends the training.
+
     Raises:
         TaskFailed: if the function raised, exited or left nothing, with what it printed as a note.
-        RuntimeError: the same, if its process was killed.
-        KeyboardInterrupt: if it was interrupted, as the study is by the same Ctrl-C.
+        ProcessLost: the same, if a signal ended its process.
     """
-    with tempfile.TemporaryDirectory(prefix="pyrite-outcome-") as folder:
+    with tempfile.TemporaryDirectory(prefix="pyrite-run-", ignore_cleanup_errors=True) as folder:
         outcome, log = Path(folder) / "outcome.safetensors", Path(folder) / "log.txt"
         request = {
             "config": config,
@@ -125,14 +135,18 @@ def run_trainer(
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         with log.open("wb") as printed:
             process = subprocess.Popen(
-                [sys.executable, "-m", BODY], stdin=subprocess.PIPE, stdout=printed, stderr=printed, env=environment,
+                [sys.executable, "-m", BODY, folder, str(os.getpid())], stdin=subprocess.PIPE, stdout=printed,
+                stderr=printed, env=environment, start_new_session=True,
             )  # fmt: skip
             try:
-                process.communicate(ray.cloudpickle.dumps(request))
+                content = ray.cloudpickle.dumps(request)
+                training = threading.Thread(target=process.communicate, args=[content], name="training", daemon=True)
+                training.start()
+                while training.is_alive():
+                    on_progress(BEGUN)
+                    training.join(POLL_S)
             finally:
-                process.kill()
-        if process.returncode == INTERRUPTED:
-            raise KeyboardInterrupt
+                end_group(process.pid, process.wait)
         if not outcome.is_file():
             raise _failure(_end_of(log), process.returncode)
         finished = Outcome(**from_bytes(outcome.read_bytes(), str(outcome)))
@@ -148,10 +162,10 @@ def _end_of(log: Path) -> str:
         return ("…\n" if size > SHOWN else "") + file.read().decode("utf-8", "replace")
 
 
-def _failure(text: str, status: int) -> RuntimeError:
+def _failure(text: str, status: int) -> Exception:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     last = lines[-1] if lines else "it printed nothing"
-    kind = RuntimeError if status < 0 else TaskFailed  # killed, or else the same again
+    kind = ProcessLost if status < 0 or status == INTERRUPTED else TaskFailed  # or else the same again
     error = kind(f"training ended with status {status}: {last}")
     error.add_note(text)
     return error

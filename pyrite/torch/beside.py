@@ -6,13 +6,15 @@ It comes from the trainer that started the process.
 
 from __future__ import annotations
 
+import os
 import sys
+from functools import partial
 from typing import BinaryIO
 
 import torch
 from ray import cloudpickle
 
-from pyrite.cluster.executors.worker import end_with
+from pyrite.cluster.executors.process_end import end_with
 from pyrite.torch.version_files import FAILED
 
 
@@ -25,7 +27,7 @@ def main() -> None:
     """Build versions until the trainer ends."""
     source = sys.stdin.buffer
     encoder, texts, folder, device, threads, parent = cloudpickle.loads(message(source))
-    end_with(parent, 0)  # others may hold its input open
+    end_with(parent, partial(os._exit, 0))
     torch.set_num_threads(threads)
     encoder.to(device)
     while content := message(source):

@@ -1,6 +1,8 @@
 """Trains once with a function or a command of the user's, in a separate process, and measures what it leaves.
 
-`pyrite.cluster.training.trainer_runs` starts it and writes the request to its input; the outcome is written to a file.
+`pyrite.cluster.training.trainer_runs` starts it as `train_process FOLDER PARENT` and writes the request to its input;
+the outcome is a file of the folder, in which all its files are. SIGTERM and the end of the parent end it in order, with
+the processes that it has started.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ import math
 import os
 import random
 import shlex
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -21,10 +22,10 @@ import torch
 from ray import cloudpickle
 
 from pyrite.cluster.config.trainer_option import NAMED, is_command
-from pyrite.cluster.executors.worker import end_with
+from pyrite.cluster.executors.process_end import run_command, run_ending
 from pyrite.cluster.runs.measure import MIB, PeakMemory, append_queries, append_values
 from pyrite.cluster.runs.outcome import Outcome
-from pyrite.cluster.training.trainer_runs import INTERRUPTED, size_of
+from pyrite.cluster.training.trainer_runs import size_of
 from pyrite.ranking.checkpoint import to_bytes
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.threads import use_threads
@@ -33,25 +34,25 @@ from pyrite.torch.left_rankers import left_by
 from pyrite.torch.training_data import TrainingData
 
 
-def train_all_folds(config: dict[str, Any], parts: dict[str, Any], collection: Any) -> Outcome:
-    """Train and measure once per fold."""
+def train_all_folds(config: dict[str, Any], parts: dict[str, Any], collection: Any, folder: Path) -> Outcome:
+    """Train and measure once per fold, with temporary files in a folder."""
     outcome, peak = Outcome(), PeakMemory()
     use_threads(config["resources"]["cpu"])
     for fold in range(len(parts["base"].splits)):
-        with tempfile.TemporaryDirectory(prefix="pyrite-run-") as scratch:
+        with tempfile.TemporaryDirectory(prefix="fold-", dir=folder, ignore_cleanup_errors=True) as scratch:
             data = TrainingData(config, parts, collection, fold, Path(scratch) / "scratch")
             data.scratch.mkdir()
-            folder = Path(scratch) / "trained"
-            folder.mkdir()
+            trained = Path(scratch) / "trained"
+            trained.mkdir()
             started = _processor_seconds()
             try:
-                result = _train(data, config, folder)
+                result = _train(data, config, trained)
             except SystemExit as error:
                 raise RuntimeError(f"it called sys.exit({error.code}), and is not measured; return instead") from error
             outcome.seconds += _processor_seconds() - started
             outcome.scratch = max(outcome.scratch or 0.0, size_of(Path(scratch)) / MIB)
             data.spend(outcome)
-            _measure(data, result, folder, outcome)
+            _measure(data, result, trained, outcome)
     outcome.memory = peak.mib()
     return outcome
 
@@ -72,7 +73,7 @@ def _train(data: TrainingData, config: dict[str, Any], folder: Path) -> Any:
     form = trainer.get("format") or "json"
     fields = {"data": data.write_rows(form), "out": folder, "folder": folder, "seed": seed, "scratch": data.scratch}
     fields |= {"checkpoint": data.checkpoint or "", **options}
-    subprocess.run([word.format(**fields) for word in shlex.split(trainer["run"])], check=True)
+    run_command([word.format(**fields) for word in shlex.split(trainer["run"])])
     return None
 
 
@@ -121,14 +122,11 @@ def main() -> None:
     """Train as the request specifies, and write the outcome."""
     request = cloudpickle.loads(sys.stdin.buffer.read())
     os.environ.update(request["environment"])
-    outcome = train_all_folds(request["config"], request["parts"], request["collection"])
-    with replace_file(request["outcome"]) as temporary:
+    place = Path(request["outcome"])
+    outcome = train_all_folds(request["config"], request["parts"], request["collection"], place.parent)
+    with replace_file(place) as temporary:
         temporary.write_bytes(to_bytes(vars(outcome)))
 
 
 if __name__ == "__main__":
-    end_with(os.getppid(), 0)
-    try:
-        main()
-    except KeyboardInterrupt:  # of Ctrl-C, which reaches the study too
-        sys.exit(INTERRUPTED)
+    run_ending(main, Path(sys.argv[1]), int(sys.argv[2]))

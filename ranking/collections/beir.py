@@ -18,9 +18,9 @@ from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.instructions import instruction_files, with_instructions
 from pyrite.ranking.collections.json_documents import read_entries
 from pyrite.ranking.collections.judgement_files import judgements_of
-from pyrite.ranking.collections.opened import ENDINGS, plain_name
-from pyrite.ranking.collections.reader import DOCUMENTS, QUERIES, frames, not_read, spans_of, stamps, together
-from pyrite.ranking.collections.row_files import NO_DATA, check_parts, files_named
+from pyrite.ranking.collections.opened import plain_name
+from pyrite.ranking.collections.reader import DOCUMENTS, QUERIES, frames, spans_of, stamps, together
+from pyrite.ranking.collections.row_files import check_parts, files_named
 from pyrite.ranking.collections.splits import SPLIT_FILES, TEST, split_named
 from pyrite.ranking.errors import BadInput, refuse
 
@@ -48,7 +48,7 @@ class Beir(FolderWithCandidates):
             hub (`corpus/NanoNQ-00000-of-00001.parquet`). Its queries are cross-validated.
     """
 
-    version = 5
+    version = 6
 
     subset: str | None = field(default=None, kw_only=True)
 
@@ -57,8 +57,7 @@ class Beir(FolderWithCandidates):
         return self.subset or super().name
 
     def sources(self) -> dict[str, str]:
-        files = [*self._files("corpus"), *self._files("queries"), *self._instructions(), *self._qrels()]
-        return stamps([*files, *self.given_files()])
+        return stamps([*self._read(), *self.given_files()])
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
         return frames(self._texts("corpus", faults), DOCUMENTS)
@@ -78,10 +77,11 @@ class Beir(FolderWithCandidates):
         return judgements_of(self._qrels().items(), faults)
 
     def facts(self) -> dict[str, str]:
-        read = {self._files("corpus")[0], self._files("queries")[0], *self._qrels()}
-        twins = (self.folder / f"{name}.jsonl{ending}" for name in TEXTS for ending in ("", *ENDINGS))
-        beside = [*sorted(self._qrels_folder().glob("*")), *filter(Path.exists, twins)]
-        return not_read([file.name for file in beside if file not in read and not NO_DATA.fullmatch(file.name)])
+        return self.unread(self._read(), sorted(self._qrels_folder().glob("*")))
+
+    def _read(self) -> list[Path]:
+        """Return the files of documents, queries, instructions and judgements."""
+        return [*self._files("corpus"), *self._files("queries"), *self._instructions(), *self._qrels()]
 
     def _texts(self, name: str, faults: Faults) -> Iterator[tuple[object, ...]]:
         return itertools.chain.from_iterable(read_entries(file, faults) for file in self._files(name))

@@ -19,8 +19,8 @@ from pyrite.ranking.collections.judgement_files import run_rows
 from pyrite.ranking.collections.lines import lines
 from pyrite.ranking.collections.names import IDS, first_value
 from pyrite.ranking.collections.opened import plain_name
-from pyrite.ranking.collections.reader import GIVEN, FolderReader
-from pyrite.ranking.collections.row_files import read_rows
+from pyrite.ranking.collections.reader import GIVEN, FolderReader, not_read
+from pyrite.ranking.collections.row_files import NO_DATA, read_rows
 from pyrite.ranking.collections.row_values import number, numbers
 
 QUERIES = ("qid", "query_id", "query-id", "query")
@@ -57,6 +57,16 @@ class FolderWithCandidates(FolderReader):
 
     def read_given(self, faults: Faults) -> pl.DataFrame:
         return read_candidates(self.named(self.given), faults) if self.given else super().read_given(faults)
+
+    def unread(self, read: Iterable[Path], first: Iterable[Path] = ()) -> dict[str, str]:
+        """Return the fact about files of the folder that may hold data and are not read.
+
+        Args:
+            first: files that are named first, also of folders in it.
+        """
+        beside = dict.fromkeys([*first, *filter(Path.is_file, sorted(self.folder.iterdir()))])
+        others = (file for file in beside if not NO_DATA.fullmatch(file.name))
+        return not_read([file.name for file in others if file not in {*read, *self.given_files()}])
 
 
 def read_candidates(file: Path, faults: Faults) -> pl.DataFrame:

@@ -5,6 +5,7 @@ Bajaj et al. 2016, *MS MARCO: A Human Generated MAchine Reading COmprehension Da
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.judgement_files import judgements_of
 from pyrite.ranking.collections.lines import lines, tables
 from pyrite.ranking.collections.opened import ENDINGS
-from pyrite.ranking.collections.reader import DOCUMENTS, QUERIES, not_read, spans_of, stamps, together
+from pyrite.ranking.collections.reader import DOCUMENTS, QUERIES, spans_of, stamps, together
 from pyrite.ranking.collections.splits import DEV, TEST, TRAIN
 from pyrite.ranking.errors import refuse
 
@@ -67,15 +68,14 @@ class MsMarco(FolderWithCandidates):
         qrels: the file of judgements of each split, in the same way. A split needs both.
     """
 
-    version = 4
+    version = 5
 
     documents: str | None = None
     queries: Mapping[str, str] | None = None
     qrels: Mapping[str, str] | None = None
 
     def sources(self) -> dict[str, str]:
-        files = [self._documents(), *(file for pair in self._splits().values() for file in pair)]
-        return stamps([*files, *self.given_files()])
+        return stamps([*self._read(), *self.given_files()])
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
         return self.read_portion(None, faults)
@@ -103,7 +103,11 @@ class MsMarco(FolderWithCandidates):
 
     def facts(self) -> dict[str, str]:
         guessed = [kind for kind in _USUAL_NAMES if not getattr(self, kind.split()[-1])]
-        return not_read([file.name for kind in guessed for file in self._present(kind)[1:]])
+        return self.unread(self._read(), (file for kind in guessed for file in self._present(kind)[1:]))
+
+    def _read(self) -> list[Path]:
+        """Return the files of documents, queries and judgements."""
+        return [self._documents(), *itertools.chain.from_iterable(self._splits().values())]
 
     def _documents(self) -> Path:
         if self.documents:

@@ -17,13 +17,15 @@ QUERY = (
 POSITIVE = (
     "positive", "pos", "positives", "positive_passages", "positive_ctxs", "positive_messages", "answer", "document",
     "documents", "docs", "passage", "passages", "response", "sentence2", "context", "question2", "sentence_1",
-    "passage_text", "completion", "chosen", "text",
+    "passage_text", "completion", "chosen", "pos_doc", "text",
 )  # fmt: skip
 LABEL = ("label", "labels", "relevance", "relevant", "is_relevant", "rel", "grade", "is_duplicate")
-NEGATIVES = re.compile(r"^(hard_)?(negative|negatives|neg|rejected)(_passages|_ctxs|_messages)?(_?\d+)?$", re.I)
+NEGATIVES = re.compile(r"^(hard_)?(negative|negatives|neg|rejected)(_passages|_ctxs|_messages|_docs?)?(_?\d+)?$", re.I)
 SEPARATE = ("pos_scores", "neg_scores")
 BESIDE = "scores beside"
 """The column of the scores in the tables `ids` that `pyrite mine` writes."""
+OF_IDS = {"query_id": "query_id", "document_ids": "document_ids", BESIDE: "scores"}
+"""The columns of the tables in `ids`, by what they are called beside the columns of `data`."""
 SCORES = (
     ("scores",), ("score",), SEPARATE, ("similarity",), ("similarity_score",), ("relevance_score",), ("ce_score",),
     ("teacher_score",), ("rating",), (BESIDE,),
@@ -113,6 +115,8 @@ def without_columns(names: Sequence[str], named: Mapping[str, str | None]) -> Ro
         names: the columns that it has.
         named: the column of the query and of the positive, by the options or a usual name; None if there is none.
     """
+    if BESIDE in names:
+        names = [name for name in names if name not in OF_IDS]
     there = f"it has {', '.join(names)}" if names else "it is empty"
     absent = {kind: name for kind, name in named.items() if name not in names}
     remedy = f"{there}; name it by {' '.join(map('collection.{}=COLUMN'.format, absent))}{_unlabelled(names)}"

@@ -23,7 +23,7 @@ from pyrite.ranking.collections.candidate_files import each_once
 from pyrite.ranking.collections.checks import are_distinct
 from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
 from pyrite.ranking.collections.json_rows import JsonPoint
-from pyrite.ranking.collections.pair_dialects import BESIDE
+from pyrite.ranking.collections.pair_dialects import OF_IDS
 from pyrite.ranking.collections.reader import (
     DOCUMENTS,
     GIVEN,
@@ -51,8 +51,6 @@ from pyrite.ranking.collections.splits import TRAIN, split_named, with_test
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import HUB, URI, local_path
 
-OF_IDS = {"query_id": "query_id", "document_ids": "document_ids", BESIDE: "scores"}
-"""The columns of the tables in `ids`, by what they are called beside the columns of `data`."""
 MINE_AGAIN = "mine it again, or delete the folder `ids`"
 CHUNK = 50_000
 """Documents of a frame."""
@@ -87,10 +85,10 @@ class Pairs(Reader):
             negative_passages, hard_negative_ctxs and the like.
         scores: a column of one score for each document of the row, positives first, or for each negative; or one column
             for each. `teacher`: the scores are a teacher's, and all documents without a label are relevant. `margin`:
-            they are margins between the positive and each negative. None takes scores, score, or pos_scores and
-            neg_scores.
+            they are margins between the positive and each negative, also if their column is called label, as in
+            sentence-transformers. None takes scores, score, or pos_scores and neg_scores.
         label: a column of grades, of a row's one document or of its list: above 0 is relevant. None takes label or
-            labels.
+            labels; beside negatives only if each document has one.
         relevant_from: the lowest label or score of a relevant document, if they are not grades.
         test: the share of the queries that becomes the test if the files have no splits.
         separator: the character between the cells of CSV files, or `tab`. None takes a comma, semicolon or tab.
@@ -110,7 +108,7 @@ class Pairs(Reader):
     encoding: str = "utf-8"
     quote: str | None = None
 
-    version = 7
+    version = 8
 
     @property
     def name(self) -> str:

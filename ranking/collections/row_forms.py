@@ -166,9 +166,11 @@ class RowForm:
         usual = {"title": TITLED.get(positive.lower(), ()), "label": LABEL, "prompt": PROMPT}
         others = {kind: name for kind, several in usual.items() if (name := first_value(several, written)) != query}
         negatives = [name for name in names if NEGATIVES.match(name) and name != positive]
+        scores = self._score_columns(names, written)
+        label = others.get("label")
         return _Columns(
-            None, query, positive, others.get("title"), _chosen(self.negatives, negatives),
-            self._score_columns(names, written), self.label or others.get("label"), others.get("prompt"),
+            None, query, positive, others.get("title"), _chosen(self.negatives, negatives), scores,
+            self.label or (None if label in scores else label), others.get("prompt"),
             *(first_value(several, written) for several in BESIDE_TEXTS),
         )  # fmt: skip
 
@@ -182,7 +184,8 @@ class RowForm:
     def _score_columns(self, names: Sequence[str], written: Mapping[str, str]) -> tuple[str, ...]:
         """Return the columns of scores; none if there is none."""
         role = [(self.scores,)] if self.scores in ROLES else []
-        found = next((several for several in (*role, *SCORES) if set(several) <= written.keys()), ())
+        margins = [(name,) for name in LABEL if self.scores == "margin" and self.label is None]
+        found = next((several for several in (*role, *SCORES, *margins) if set(several) <= written.keys()), ())
         what = "has no column of scores"
         refuse_row(role and not found, what, f"it has {', '.join(names)}; call it score or scores")
         chosen = found if role else _chosen(self.scores, found)
@@ -205,7 +208,7 @@ class RowForm:
         every = [*positives, *negatives]
         scores = self._scores(len(positives), len(negatives), row, columns)
         if columns.label:
-            grades = self._labels(row, str(columns.label), len(positives), len(every))
+            grades = self._labels(row, columns.label, len(positives), len(every))
         elif scores and not negatives and columns.scores != (BESIDE,) and not columns.are_separate():
             grades = self._grades_of_scores(scores, columns)
         else:
@@ -217,6 +220,8 @@ class RowForm:
         """Return the grade of each document by its label; None for negatives without one."""
         labels = numbers(row.get(column), "label")
         refuse_row(not labels, f"no label (column {column})")
+        if self.label is None and ahead < count != len(labels):
+            _refuse_labels(column)
         refuse_row(len(labels) not in (ahead, count), "not as many labels as documents")
         names = self.classes.get(column)
         if names is not None and self.relevant_from is None:
@@ -268,6 +273,13 @@ def _refuse_one_score(row: Mapping[str, Any], column: str) -> None:
     what = f"has one score ({column}) for a document and a negative"
     remedy = "if it is the margin between them, set collection.scores=margin; if it is the negative's, "
     refuse_row(not isinstance(row.get(column), list), what, f"{remedy}collection.scores={column}", always=True)
+
+
+def _refuse_labels(column: str) -> None:
+    """Refuse labels beside negatives that are not one per document: sentence-transformers calls margins so."""
+    what = f"has labels ({column}) beside negatives, and not one for each document"
+    remedy = "if they are margins between the positive and each negative, set collection.scores=margin; if they are "
+    raise RowFault(what, f"{remedy}grades of the positives, collection.label={column}", always=True)
 
 
 def _plain(row: Mapping[str, Any], columns: _Columns) -> tuple[Mapping[str, Any], _Columns]:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,13 +17,14 @@ import pytest
 
 import pyrite
 from pyrite import Random, Study
+from pyrite.cluster.executors.process_end import INTERRUPTED
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.manifest import resume_command
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.outcome import read_outcome
-from pyrite.cluster.training.trainer_runs import INTERRUPTED
 from pyrite.ranking.errors import BadInput
 from pyrite.torch import train_process
+from tests.cluster.waiting import until
 from tests.pyrite_torch.ends import ends
 from tests.pyrite_torch.tiny_trainer import open_model
 
@@ -159,26 +161,39 @@ def place(tmp_path, monkeypatch, own_cache) -> Path:
 class TrainedHere:
     """Stands for the process of a training, and does its work in this one: imports take seconds of each."""
 
-    PIPE, returncode = -1, 0
+    PIPE, returncode, pid = -1, 0, -1
 
     def Popen(self, command: list[str], **options: Any) -> "TrainedHere":
-        assert command[1:] == ["-m", train_process.__name__]
+        assert command[1:3] == ["-m", train_process.__name__]
+        self.printed = options["stdout"]
         return self
 
     def communicate(self, request: bytes) -> None:
+        self.returncode = 0
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(request)))
             patch.setattr(sys, "path", [*sys.path])
-            train_process.main()
+            try:
+                train_process.main()
+            except Exception:
+                self.returncode = 1
+                self.printed.write(traceback.format_exc().encode())
+                self.printed.flush()
 
-    def kill(self) -> None:
-        """Nothing is left to be ended."""
+    def wait(self, seconds: float) -> None:
+        """It has ended."""
+
+
+def stand_in(monkeypatch, training: TrainedHere) -> None:
+    """Have a stand-in train in place of a process, of which nothing is left to be ended."""
+    monkeypatch.setattr("pyrite.cluster.training.trainer_runs.subprocess", training)
+    monkeypatch.setattr("pyrite.cluster.training.trainer_runs.end_group", lambda group, wait: None)
 
 
 @pytest.fixture
 def here(monkeypatch) -> None:
     """Has trainings run in this process."""
-    monkeypatch.setattr("pyrite.cluster.training.trainer_runs.subprocess", TrainedHere())
+    stand_in(monkeypatch, TrainedHere())
 
 
 ALONE = ["policy=fixed", "selector=uniform"]
@@ -307,37 +322,66 @@ def train(data, seed, folder):
 """
 
 
-class TrainedUntilInterrupted(TrainedHere):
-    returncode = INTERRUPTED
+class TrainedUntilKilled(TrainedHere):
+    status = -signal.SIGTERM
 
     def communicate(self, request: bytes) -> None:
-        """Ctrl-C comes while it waits."""
+        """A signal ends it each time."""
+        self.started += 1
+        self.returncode = self.status
+
+    started = 0
 
 
-def test_an_interrupted_training_interrupts_its_study(base, start, place, monkeypatch):
-    monkeypatch.setattr("pyrite.cluster.training.trainer_runs.subprocess", TrainedUntilInterrupted())
-    with pytest.raises(KeyboardInterrupt):
-        study(base, start, "trainer=train.py:train", "function=bm25", "seeds=1", *HERE)
+@pytest.mark.parametrize("status", [-signal.SIGTERM, INTERRUPTED])
+def test_a_training_that_a_signal_ends_runs_again(base, start, place, monkeypatch, status):
+    killed = TrainedUntilKilled()
+    killed.status = status
+    stand_in(monkeypatch, killed)
+    result = study(base, start, "trainer=train.py:train", "function=bm25", "seeds=1", "retries=2", *HERE)
+    assert (result.failed, killed.started) == (1, 3)
+    assert f"ended with status {status}" in result.trials["error"][0]
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
-def test_a_training_ends_with_its_study(base, start, place, end):
-    """When the study is killed, and when Ctrl-C reaches both; then nothing is printed but that it stopped."""
+CALLS = """#!/bin/bash
+sleep 600 &
+echo $$ $! > pid.part
+mv pid.part pid
+wait
+"""
+ALONE_OR_GROUP = {"group": os.killpg, "alone": os.kill}
+
+
+@pytest.mark.by_day(1)
+@pytest.mark.parametrize("options", [HERE, ("out=out", "concurrent=2")])
+@pytest.mark.parametrize("trainer", ["'bash command.sh {data} {out}'", "train.py:train"])
+@pytest.mark.parametrize(
+    ("end", "to"),
+    [(signal.SIGTERM, "alone"), (signal.SIGKILL, "alone"), (signal.SIGINT, "group"), (signal.SIGTERM, "group")],
+)
+def test_a_training_ends_with_its_study(base, start, place, end, to, trainer, options):
+    """When the study is killed, and when it is stopped; then nothing is printed but that it stopped."""
     Path("train.py").write_text(HANGS)
-    options = overrides(base, start, "trainer=train.py:train", "function=bm25", "seeds=1", *HERE)
+    Path("command.sh").write_text(CALLS)
+    Path("temporary").mkdir()
+    studied = overrides(base, start, f"trainer={trainer}", "function=bm25", "seeds=1", *options)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-m", "pyrite", "study", *options]
+    environment["TMPDIR"] = str(Path("temporary").absolute())
+    command = [sys.executable, "-m", "pyrite", "study", *studied]
     with Path("printed").open("w") as file:
         studying = subprocess.Popen(command, env=environment, start_new_session=True, stderr=file)
     while not Path("pid").exists():
         assert studying.poll() is None
         time.sleep(0.1)
-    os.kill(studying.pid, end) if end == signal.SIGKILL else os.killpg(studying.pid, end)
-    assert studying.wait() == (-end if end == signal.SIGKILL else 130)
+    processes = list(map(int, Path("pid").read_text().split()))
+    Path("pid").unlink()  # a training that starts again leaves another one
+    ALONE_OR_GROUP[to](studying.pid, end)
+    assert studying.wait(60) == (-end if end == signal.SIGKILL else 128 + end)
+    assert all(map(ends, processes))
+    assert not Path("pid").exists()
+    until(lambda: not list(Path("temporary").glob("pyrite-run-*")))
     assert "Traceback" not in Path("printed").read_text()
-    pid = int(Path("pid").read_text())
-    assert ends(pid)
+    assert "run lost" not in {event["event"] for event in EventLog.read(Storage("out"))}
 
 
 def test_an_object_that_encodes_is_measured(base, start, place, here):
@@ -378,9 +422,9 @@ def test_no_run_is_repeated_if_the_run_that_it_repeats_failed(base, start, place
 
         def communicate(self, request: bytes) -> None:
             started.append("once")
+            self.returncode = 1
 
-    Failing.returncode = 1
-    monkeypatch.setattr("pyrite.cluster.training.trainer_runs.subprocess", Failing())
+    stand_in(monkeypatch, Failing())
     result = study(base, start, "trainer=train.py:train", "function=bm25", "seeds=2", *HERE)
     assert result.failed == len(started) == 2
     printed = [record.getMessage() for record in caplog.records if "no such batch" in record.getMessage()]

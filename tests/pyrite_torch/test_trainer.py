@@ -673,7 +673,7 @@ def test_the_process_beside_ends_quietly_if_its_folder_was_deleted(bert, tmp_pat
     start = cloudpickle.dumps((encoder_of(open_model(bert), None), None, folder, "cpu", 1, os.getppid()))
     content = b"".join(len(each).to_bytes(8, "big") + each for each in (start, b"3"))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-    monkeypatch.setattr(beside, "end_with", lambda parent, code: None)
+    monkeypatch.setattr(beside, "end_with", lambda parent, end: None)
     beside.main()
     assert not folder.path.exists()
 

@@ -81,6 +81,8 @@ OF_RUNS = [
     ("teacher.checkpoint=x", "is teacher=bm25|embedding|given|ranker|run_file missing?"),
     ("validation.origin=[]", "validation.origin is []; list should have at least 1 value"),
     ("sede=3", "there is no option sede; did you mean seed=3?"),
+    ("colection.mix=[a,b]", "there is no option colection.mix; did you mean collection.mix=[a,b]?"),
+    ("quux.path=a.csv", "there is no option quux.path; see `pyrite options`"),
     ("+function._target_=mine.F", "begin the file with `bm25:`, `_target_` beneath"),
     ("~selector._target_ +selector.mine={_target_:mine.S}", "`_target_: package.module.Class`"),
     ("policy=random function=bm25", "function"),
@@ -238,6 +240,15 @@ def test_a_users_file_in_the_place_of_an_experiment_is_named_with_the_command_th
         "function=bm25,random",
         "seeds=2",
     ]
+
+
+@pytest.mark.parametrize("verb", ["config", "mine"])
+def test_a_misspelt_group_is_named_with_an_option_of_what_would_be_chosen(verb, tmp_path):
+    (tmp_path / "rows.csv").write_text("query,positive\na,b\n")
+    with pytest.raises(
+        BadInput, match=rf"no option colection\.path; did you mean collection\.path={tmp_path}/rows\.csv\?"
+    ):
+        compose([f"colection.path={tmp_path}/rows.csv", "function=bm25"], verb)
 
 
 def test_what_fits_is_not_refused():

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pyrite.cluster.executors.processes import ProcessLost
 from pyrite.cluster.executors.task import Context, Task
 from pyrite.ranking.errors import BadInput
 
@@ -39,13 +40,15 @@ def reports(number: int, context: Context) -> int:
 
 
 def fails(folder: str, name: str, times: int, how: str = "raise") -> str:
-    """Fail the first so many times: raise, refuse, or end the process."""
+    """Fail the first so many times: raise, refuse, lose a process of its own, or end this one."""
     path = Path(folder) / name
     tries = int(path.read_text()) if path.exists() else 0
     path.write_text(str(tries + 1))
     if tries < times:
         if how == "die":
             os._exit(7)
+        if how == "lose":
+            raise ProcessLost("status -9")
         raise BadInput("it is wrong", name) if how == "refuse" else ValueError(f"try {tries}")
     return f"{name} after {tries}"
 
@@ -59,6 +62,14 @@ def waits(folder: str, seconds: float) -> None:
     (Path(folder) / f"started-{os.getpid()}").touch()
     time.sleep(seconds)
     (Path(folder) / f"ended-{os.getpid()}").touch()
+
+
+def loses(folder: str) -> None:
+    """Lose a process of its own once a file says so."""
+    (Path(folder) / f"started-{time.monotonic_ns()}").touch()
+    while not (Path(folder) / "lose").exists():
+        time.sleep(0.02)
+    raise ProcessLost("status -15")
 
 
 def notebook(config: dict[str, Any], path: str) -> tuple[str, str]:

@@ -72,16 +72,17 @@ def test_every_task_ends_once_and_one_thread_keeps_the_order_and_stops_when_it_i
 @pytest.mark.parametrize("threads", [1, 2])
 def test_errors_are_tried_again_and_bad_input_is_not(threads, tmp_path):
     seen = Seen()
-    asked = [("once", 1, "raise"), ("always", 9, "raise"), ("wrong", 9, "refuse")]
+    asked = [("once", 1, "raise"), ("always", 9, "raise"), ("wrong", 9, "refuse"), ("lost", 1, "lose")]
     tasks = [failing(tmp_path, *each) for each in asked]
     done = {each.task.key: each for each in LocalExecutor(threads).run(tasks, watch=seen, retries=2)}
     assert done["once"].result() == "once after 1"
+    assert done["lost"].result() == "lost after 1"
     with pytest.raises(ValueError, match="try 2"):
         done["always"].result()
     with pytest.raises(BadInput, match="it is wrong"):
         done["wrong"].result()
     tries = {path.name: int(path.read_text()) for path in tmp_path.iterdir()}
-    assert tries == {"once": 2, "always": 3, "wrong": 1}
+    assert tries == {"once": 2, "always": 3, "wrong": 1, "lost": 2}
     assert seen.events.count(("retrying", "always")) == 2
     assert [event for event in seen.events if event[1] == "wrong"] == [("started", "wrong"), ("failed", "wrong")]
 
@@ -159,6 +160,30 @@ def test_a_stop_ends_what_other_processes_do_and_does_not_start_it_again(tmp_pat
         run.close()
     assert [path.name for path in tmp_path.iterdir()] == [started[0].name]
     assert ("retrying", "long") not in seen.events
+
+
+def test_a_process_that_a_body_lost_while_the_command_was_stopped_is_not_started_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("pyrite.cluster.executors.local.AFTER_LOSS_S", 60)
+    seen = Seen()
+    tasks = [
+        Task("short", f"{BODIES}:square", {"number": 2}),
+        Task("lost", f"{BODIES}:loses", {"folder": str(tmp_path)}),
+    ]
+    run = LocalExecutor(2).run(tasks, watch=seen, retries=3)
+    assert next(iter(run)).result() == 4
+    until(lambda: list(tmp_path.iterdir()))
+    (tmp_path / "lose").touch()
+    run.close()
+    assert len(list(tmp_path.glob("started-*"))) == 1
+    assert ("retrying", "lost") not in seen.events
+
+
+def test_a_process_that_a_body_loses_in_a_warm_one_is_no_loss_of_it(tmp_path):
+    with warm() as alone:
+        (done,) = LocalExecutor(0, alone).run([failing(tmp_path, "lost", 9, "lose")], retries=1)
+    assert (tmp_path / "lost").read_text() == "2"
+    with pytest.raises(ProcessLost, match="status -9"):
+        done.result()
 
 
 def test_reports_cross_from_another_process():

@@ -7,6 +7,8 @@ import pytest
 import pyrite
 from pyrite import BM25, Top
 from pyrite.cluster.mining.trainer_rows import FORMATS
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.pairs import Pairs
 from pyrite.ranking.errors import BadInput
 
 SHAPES = {
@@ -49,6 +51,15 @@ def test_each_format_has_the_texts_of_the_tuples(beir_folder, tmp_path, plain, f
         "nemo": lambda row: [row["query"], row["pos_doc"], *row["neg_doc"]],
     }
     assert [texts[form](row) for row in rows] == [list(row.values()) for row in plain]
+
+
+@pytest.mark.parametrize("form", [*sorted(SHAPES), "json"])
+def test_each_format_is_read_back(beir_folder, tmp_path, plain, form):
+    lines(beir_folder, tmp_path / "mined", format=form)
+    collection = open_collection(Pairs(tmp_path / "mined"), tmp_path / "cache")
+    assert len(collection.judgements) == len(plain)
+    assert len(collection.given) == sum(len(row) - 1 for row in plain)
+    assert collection.judgements["grade"].to_list() == [1] * len(plain)
 
 
 def test_scores_are_for_flagembedding(beir_folder, tmp_path):

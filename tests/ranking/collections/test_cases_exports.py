@@ -284,7 +284,10 @@ def test_judgements_in_parts_and_twice(tmp_path, read):
     folder = write_beir(tmp_path / "beir", {"test.tsv": QRELS}, DOCUMENTS, QUERIES)
     (folder / "qrels" / "test.tsv.gz").write_bytes(gzip.compress(QRELS.encode()))
     (folder / "corpus.jsonl.gz").write_bytes(gzip.compress(b"{}"))
-    assert read(Beir(folder)).facts["files that are not read"] == "2 (test.tsv.gz, corpus.jsonl.gz)"
+    (folder / "triples.train.ids.tsv").write_text("1\ta\tb\n")
+    assert read(Beir(folder)).facts["files that are not read"] == (
+        "3 (test.tsv.gz, corpus.jsonl.gz, triples.train.ids.tsv)"
+    )
     (folder / "qrels" / "testing.tsv").write_text(QRELS)
     with pytest.raises(BadInput, match=r"two files of the split test \(test\w*\.tsv and test\w*\.tsv\); move one"):
         read(Beir(folder))

@@ -8,6 +8,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -294,6 +295,42 @@ def test_a_margin_is_a_margin(pairs):
     negatives = given_lists(pairs(rows, scores="score"))
     assert (negatives.scores[:, 0] == 2.5).all()
     assert negatives.scores[:, 1].astype(str).tolist() == ["nan"] * len(ROWS)
+
+
+@pytest.mark.parametrize("margins", [2.5, -1.0, 7, 0, [2.5], [7, -1]])
+@pytest.mark.parametrize("name", ["label", "labels"])
+def test_a_margin_that_is_called_label_is_no_grade(pairs, name, margins):
+    """As sentence-transformers has it for MarginMSELoss: one margin, or one for each negative."""
+    count = len(margins) if isinstance(margins, list) else 1
+    negatives = {f"negative_{n}": f"Nobody {n}" for n in range(1, count + 1)}
+    rows = [row | negatives | {name: margins} for row in ROWS]
+    for options in ({}, {"relevant_from": 0.8}):
+        with pytest.raises(BadInput, match=rf"labels \({name}\) beside negatives, .*collection\.scores=margin"):
+            pairs(rows, **options)
+    read = pairs(rows, scores="margin")
+    assert answers(read) == EXPECTED  # all positives, and no negative is judged
+    assert np.allclose(np.sort(given_lists(read).scores), np.sort([0, *-np.atleast_1d(margins)]))
+
+
+def test_columns_of_ids_beside_mined_rows_are_none_of_the_rows(tmp_path, read):
+    for folder, row in (
+        ("data", {"query": "who sings?", "good": "a bird", "negative": "a stone"}),
+        ("ids", {"query_id": "1", "document_ids": ["2", "3"], "scores": [1.0, 0.5]}),
+    ):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "train.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(BadInput, match=r"no column of the positive by .*; it has query, good, negative; name it by"):
+        read(Pairs(tmp_path))
+    assert len(read(Pairs(tmp_path, positive="good")).documents) == 2
+
+
+def test_labels_of_all_documents_may_be_scores(pairs):
+    rows = [row | {"negative": "Nobody", "label": [0.9, 0.1]} for row in ROWS]
+    with pytest.raises(BadInput, match=r"a label is no whole number \(0\.9\).*collection\.scores"):
+        pairs(rows)
+    read = pairs(rows, scores="label")
+    assert answers(read) == EXPECTED
+    assert np.allclose(given_lists(read).scores, [0.9, 0.1])
 
 
 @pytest.mark.parametrize(

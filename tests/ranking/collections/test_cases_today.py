@@ -325,6 +325,10 @@ REMEDIES: dict[str, tuple[str, dict[str, str], str, Follow]] = {
                             r"collection\.scores=score", lambda path: {"scores": "score"}),
     "labels": ("a.csv", {"query": "query", "answer": "answer", "label": "score"}, r"collection\.relevant_from",
                lambda path: {"relevant_from": 0.8}),
+    "labels that are scores": ("a.csv", {"query": "query", "answer": "answer", "label": "score"}, r"collection\.scores",
+                               lambda path: {"scores": "label", "relevant_from": 0.8}),
+    "grades of positives": ("a.csv", {"query": "query", "answer": "answer", "negative": "other", "label": "score"},
+                            r"collection\.label=label", lambda path: {"label": "label", "relevant_from": 0.8}),
 }  # fmt: skip
 
 

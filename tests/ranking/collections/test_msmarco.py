@@ -66,6 +66,16 @@ def test_the_small_dev_set_goes_first(write, cache):
     assert collection.facts["queries of dev that are the test for lack of others"].startswith("1 (1 of train are dev)")
 
 
+def test_files_that_are_not_read_are_counted(write, cache):
+    beside = {"triples.train.ids.tsv": "10\t0\t1\n", "README.md": "MS MARCO"}
+    assert open_collection(MsMarco(write({**PASSAGES, **beside})), cache).facts["files that are not read"] == (
+        "1 (triples.train.ids.tsv)"
+    )
+    folder = write({**PASSAGES, **beside})
+    collection = open_collection(MsMarco(folder, given="triples.train.ids.tsv"), cache)
+    assert "files that are not read" not in collection.facts
+
+
 def test_files_by_other_names(write, cache):
     names = {"collection.tsv": "a.tsv", "queries.train.tsv": "b.tsv", "qrels.train.tsv": "c.tsv"}
     folder = write({names[name]: text for name, text in PASSAGES.items() if name in names})
