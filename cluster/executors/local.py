@@ -22,7 +22,7 @@ from pyrite.cluster.executors.task import (
     bound,
     built,
 )
-from pyrite.cluster.limits import AFTER_LOSS_S
+from pyrite.cluster.limits import AFTER_LOSS_S, POLL_S
 
 
 class _TaskEnded(BaseException):
@@ -74,7 +74,9 @@ class LocalExecutor(Executor):
                         running.add(self._submit(pool, task, watch, retries))
                     if not running:
                         return
-                    ready, running = wait(running, return_when=FIRST_COMPLETED)
+                    ready = set[Future[Done]]()
+                    while not ready:  # Polars restarts what Ctrl-C interrupts, so that a wait has to end by itself
+                        ready, running = wait(running, POLL_S, FIRST_COMPLETED)
                     for done in [future.result() for future in ready]:
                         source.ended(done)
                         yield done

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import traceback
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -352,12 +353,12 @@ wait
 ALONE_OR_GROUP = {"group": os.killpg, "alone": os.kill}
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("options", [HERE, ("out=out", "concurrent=2")])
 @pytest.mark.parametrize("trainer", ["'bash command.sh {data} {out}'", "train.py:train"])
 @pytest.mark.parametrize(
     ("end", "to"),
-    [(signal.SIGTERM, "alone"), (signal.SIGKILL, "alone"), (signal.SIGINT, "group"), (signal.SIGTERM, "group")],
+    [(signal.SIGTERM, "alone"), (signal.SIGKILL, "alone"), (signal.SIGTERM, "group"), (signal.SIGINT, "group")],
 )
 def test_a_training_ends_with_its_study(base, start, place, end, to, trainer, options):
     """When the study is killed, and when it is stopped; then nothing is printed but that it stopped."""
@@ -368,15 +369,19 @@ def test_a_training_ends_with_its_study(base, start, place, end, to, trainer, op
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     environment["TMPDIR"] = str(Path("temporary").absolute())
     command = [sys.executable, "-m", "pyrite", "study", *studied]
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # also if this test runs in the background
     with Path("printed").open("w") as file:
-        studying = subprocess.Popen(command, env=environment, start_new_session=True, stderr=file)
+        studying = subprocess.Popen(command, env=environment, start_new_session=True, stderr=file, preexec_fn=heard)
     while not Path("pid").exists():
         assert studying.poll() is None
         time.sleep(0.1)
     processes = list(map(int, Path("pid").read_text().split()))
     Path("pid").unlink()  # a training that starts again leaves another one
     ALONE_OR_GROUP[to](studying.pid, end)
-    assert studying.wait(60) == (-end if end == signal.SIGKILL else 128 + end)
+    try:
+        assert studying.wait(60) == (-end if end == signal.SIGKILL else 128 + end)
+    finally:
+        studying.kill()  # then its training ends too
     assert all(map(ends, processes))
     assert not Path("pid").exists()
     until(lambda: not list(Path("temporary").glob("pyrite-run-*")))
