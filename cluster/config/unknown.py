@@ -138,5 +138,5 @@ def _likely(content: Mapping[str, Any], path: Sequence[str], missing: int, names
     if not known:
         paths += [[part, *path] for part, inner in content.items() if not walk(inner, path)[1]][-1:]
         paths += [rest]
-    tried = paths[:1] if close and not known else []
+    tried = paths[:1] if close and not known and content[close] else []
     return (".".join(each) for each in paths if each and (each in tried or not walk(content, each)[1]))

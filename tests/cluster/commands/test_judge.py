@@ -22,7 +22,7 @@ from pyrite.cluster.commands.judge import import_judgements, judge, listen, writ
 from pyrite.cluster.commands.judging_inputs import opened as open_it
 from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage
-from pyrite.pooling.judging.access import links_of
+from pyrite.pooling.judging.access import links_of, secret_of
 from pyrite.pooling.judging.store import Event, Store, read
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.trec_files import read_qrels
@@ -72,8 +72,8 @@ def test_a_link_is_printed_with_what_is_worth_knowing(start, files):
     assert "pooled documents that the collection lacks: 1" in said
     assert "topics without a text: 1" in said
     links = re.findall(r"(\w+): http://127\.0\.0\.1:\d+/\?token=(\S+)", said)
-    secret = (files / "out" / "secret").read_text().strip()
-    tokens = [link.token for link in links_of(secret.encode(), None)]
+    secret = secret_of(files / "out")
+    tokens = [link.token for link in links_of(secret, None)]
     assert links == [("owner", tokens[0]), ("assessors", tokens[1])]
     assert "other machines" not in said
     assert read(files / "out").settings["method"].startswith("posterior_fusion ")
