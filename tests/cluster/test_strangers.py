@@ -320,7 +320,15 @@ def test_a_table_that_a_ranker_is_trained_again_from(foreign, study, here, base,
 PROGRAM = "import sys, pyrite; pyrite.study(resume=sys.argv[1])"
 
 
-@pytest.mark.parametrize("started_in", ["received", "{here}/received", "{here}/received/in", "{here}/beside"])
+@pytest.mark.parametrize(
+    "started_in",
+    [
+        "received",
+        pytest.param("{here}/received", marks=pytest.mark.nightly),
+        pytest.param("{here}/received/in", marks=pytest.mark.nightly),
+        "{here}/beside",
+    ],
+)
 @pytest.mark.parametrize("local", [True, pytest.param(False, marks=pytest.mark.nightly)], ids=["here", "ray"])
 def test_modules_in_the_folder_in_which_a_folder_says_it_began(started_in, local, study, here):
     """Nothing is imported from there, in this process, which has its working folder on the path, or one of Ray."""
