@@ -102,6 +102,7 @@ def test_it_is_printed_before_the_first_run(options, tmp_path, capsys):
     assert "timing" not in capsys.readouterr().out  # nothing is left to run
 
 
+@pytest.mark.nightly
 def test_it_is_printed_on_ray(options, tmp_path, capsys, ray_session):
     out = tmp_path / "study"
     assert command("study", *options, "function=random", "seeds=2", "local=false", f"out={out}") == 0
