@@ -93,7 +93,7 @@ class Study(Public):
         measure: the measure that validates, stops and leads the tables, as `nDCG@10`.
         search: what rankers rank in evaluation: `all` passages, BM25's candidates, or random ones; several as a list.
         scale: `tiny`, `small`, `medium`, `full` or `paper`.
-        trainer: what trains in place of Pyrite's rankers: a function `train(data, seed, folder)`
+        trainer: what trains instead of Pyrite's rankers: a function `train(data, seed, folder)`
             (`pyrite.torch.TrainingData`) of a script or module, or a command. Its further arguments are options, as
             `{"trainer.lr": 1e-5}`.
         out: the folder or URI of the results. None makes a new folder under `outputs/`.

@@ -1,4 +1,4 @@
-"""Tells which folders are adapters of peft, and where their base models are."""
+"""Finds adapters of peft in folders, and the folders of their base models."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ def is_adapter(folder: Path) -> bool:
 
 
 def folders_of(checkpoint: Path) -> list[Path]:
-    """Return the folders whose files decide a checkpoint's weights: its own and, for an adapter, its base model's too,
-    unless that is at the hub, where it is known by its name."""
+    """Return the folders whose files decide a checkpoint's weights: the checkpoint and, for an adapter, its base model.
+
+    A base model at the hub has no folder here: its name decides.
+    """
     base = local_base(checkpoint, config_of(checkpoint)) if is_adapter(checkpoint) else None
     return [checkpoint, *filter(None, [base])]
 

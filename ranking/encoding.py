@@ -173,7 +173,7 @@ class EncodedCollection:
         return np.where(columns < counts[:, None], order[at], -1).astype(np.int32)
 
     def most_documents(self, texts: int) -> int:
-        """Return the largest number of documents that so many texts have: a search as deep has found these texts."""
+        """Return the largest number of documents of `texts` different texts: a search of this depth finds them all."""
         copies = np.ones(0, np.int64) if self.content is None else np.bincount(self.content)
         return max(texts, int(np.sort(copies)[::-1][:texts].sum()))
 

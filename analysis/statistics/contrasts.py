@@ -47,7 +47,7 @@ Pair = tuple[NamedMethod, NamedMethod]
 
 
 class Named(NamedTuple):
-    """What some words name.
+    """The methods that some words name.
 
     Args:
         planned: the rankers that have such runs, finished or not.
@@ -141,8 +141,8 @@ def _named(done: pl.DataFrame) -> dict[str, NamedMethod]:
 
 
 def _pairs(chosen: Mapping[str, Named]) -> tuple[list[Pair], list[str]]:
-    """Pair the first method with each of the others, ranker by ranker, or of all rankers if no ranker was to have
-    both; a line for each that is named twice."""
+    """Pair the first method with each of the others, ranker by ranker, or of all rankers if no ranker has runs of
+    both; return a line for each that is named twice, too."""
     (words, (planned, first)), *others = chosen.items()
     by_words = {(method.ranker, method): words for method in first.values()}
     pairs, lines = list[Pair](), list[str]()

@@ -20,11 +20,11 @@ from pyrite.cluster.config.nested import nodes
 from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of, unquoted, values_by_key, without
 from pyrite.cluster.config.quoting import override_of, quoted_path
 from pyrite.cluster.config.relocated import KEY, moves, relocated
+from pyrite.cluster.config.reserved import is_reserved
 from pyrite.cluster.config.secrets import concealed
 from pyrite.cluster.config.trust import (
     check_classes,
     from_folder,
-    is_reserved,
     named_classes,
     trusting_typed,
     typed_command,

@@ -19,10 +19,11 @@ from pyrite.cluster.config.nested import nodes
 from pyrite.cluster.config.other_names import suggestion
 from pyrite.cluster.config.override import root_of, values_by_key
 from pyrite.cluster.config.removed import refuse_renamed
+from pyrite.cluster.config.reserved import check_reserved, check_variables
 from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.config.secrets import resolved_in
 from pyrite.cluster.config.trainer_option import check_epochs
-from pyrite.cluster.config.trust import check_classes, check_reserved, check_variables, origin
+from pyrite.cluster.config.trust import check_classes, origin
 from pyrite.cluster.config.validate import check_shape
 from pyrite.cluster.output.manifest import CONFIG
 from pyrite.cluster.output.storage import Storage, output_place

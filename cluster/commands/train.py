@@ -19,7 +19,7 @@ from pyrite.cluster.config.agents import learner_of
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import without_choices
 from pyrite.cluster.config.precision import precision_lines, with_precision
-from pyrite.cluster.config.trust import check_reserved
+from pyrite.cluster.config.reserved import check_reserved
 from pyrite.cluster.config.validate import check_run
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.task import Done, Watch

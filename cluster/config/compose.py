@@ -30,10 +30,11 @@ from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.quoting import quoted_path
 from pyrite.cluster.config.refusals import check_names, chooses, several_values
 from pyrite.cluster.config.relocated import with_new_paths
+from pyrite.cluster.config.reserved import check_reserved, check_variables
 from pyrite.cluster.config.secrets import VARIABLE, remember
 from pyrite.cluster.config.signatures import MISSING
 from pyrite.cluster.config.takes import LISTS, takes
-from pyrite.cluster.config.trust import check_reserved, check_variables, from_folder, only_read
+from pyrite.cluster.config.trust import from_folder, only_read
 from pyrite.cluster.config.unknown import no_group, walk, with_values
 from pyrite.cluster.config.validate import check_parts, check_shape
 from pyrite.cluster.config.word_vectors import word_vectors

@@ -1,4 +1,4 @@
-"""Ends processes with those that started them, and with all that they have started."""
+"""Ends a process when its parent ends, and with it the processes that it has started."""
 
 from __future__ import annotations
 

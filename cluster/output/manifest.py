@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
+from pyrite.cluster.config.reserved import to_type_again
 from pyrite.cluster.config.secrets import concealed_in
-from pyrite.cluster.config.trust import to_type_again
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.errors import BadInput, refuse

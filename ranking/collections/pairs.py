@@ -88,7 +88,7 @@ class Pairs(Reader):
             they are margins between the positive and each negative, also if their column is called label, as in
             sentence-transformers. None takes scores, score, or pos_scores and neg_scores.
         label: a column of grades, of a row's one document or of its list: above 0 is relevant. None takes label or
-            labels; beside negatives only if each document has one.
+            labels; with negatives only if each document has one.
         relevant_from: the lowest label or score of a relevant document, if they are not grades.
         test: the share of the queries that becomes the test if the files have no splits.
         separator: the character between the cells of CSV files, or `tab`. None takes a comma, semicolon or tab.

@@ -276,7 +276,7 @@ def _refuse_one_score(row: Mapping[str, Any], column: str) -> None:
 
 
 def _refuse_labels(column: str) -> None:
-    """Refuse labels beside negatives that are not one per document: sentence-transformers calls margins so."""
+    """Refuse labels next to negatives that are not one per document: sentence-transformers calls margins `label`."""
     what = f"has labels ({column}) beside negatives, and not one for each document"
     remedy = "if they are margins between the positive and each negative, set collection.scores=margin; if they are "
     raise RowFault(what, f"{remedy}grades of the positives, collection.label={column}", always=True)

@@ -22,7 +22,8 @@ from pyrite.cluster.commands.experiment import verb_named
 from pyrite.cluster.commands.judge import _requested
 from pyrite.cluster.commands.resuming import read
 from pyrite.cluster.config.override import key_of, replaced, without
-from pyrite.cluster.config.trust import from_folder, is_foreign
+from pyrite.cluster.config.reserved import is_foreign
+from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.output.manifest import HEAD, write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.errors import BadInput
