@@ -156,7 +156,7 @@ def compare(
         for a in pairs.values()
     }
     adjust(list(tests.values()), ADJUSTED)
-    # Two rankers may have methods of the same name: a method's test against the other one comes last.
+    # Two rankers may have methods of the same name: the test itself is taken, not one that is turned.
     rows = {(b, a): _turned(test) for (a, b), test in tests.items()} | tests
     return {a.method: rows[a.method, against[a.method].method] for a in able}
 
