@@ -18,12 +18,12 @@ from typing import Literal
 from rich.console import Console
 from rich.markup import escape
 
+from pyrite.cluster.executors.resources import GB
 from pyrite.ranking.collections.cache import cache_folder
 from pyrite.ranking.cores import cores
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.lazy import psutil, torch
 
-GB = 1 << 30
 SMALLEST_STORE = 256 << 20
 """Bytes of /dev/shm below which Ray's object store falls back to files in the temporary folder, which is slow."""
 SMALLEST_MEMORY = 2 * GB

@@ -18,6 +18,7 @@ from typing import Any
 from pyrite.cluster.config.trainer_option import is_command, trains_elsewhere
 from pyrite.cluster.executors.process_end import INTERRUPTED, end_group
 from pyrite.cluster.executors.processes import ProcessLost
+from pyrite.cluster.executors.resources import GB
 from pyrite.cluster.executors.task import TaskFailed
 from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import POLL_S
@@ -33,7 +34,6 @@ _log = logging.getLogger(__name__)
 BODY = "pyrite.torch.train_process"
 BEGUN = Progress(0, 1, 0, 1, 0.0, math.nan, batches=1)
 """What is reported of a training while it runs: a report ends it if its command has ended."""
-GB = 1 << 30
 SHOWN = 1 << 16
 """Bytes, of what a failed training printed, that are logged."""
 STATE = 4

@@ -52,8 +52,8 @@ class KeptStates:
             self.bytes += size
         elif not self._full:
             self._full = True
-            what = "frozen layers: the states of %s texts are kept (%.1f GiB), the others are read again at each step"
-            logger.warning(what, f"{len(self):,}", self.bytes / 2**30)
+            what = "frozen layers: the states of %s texts are kept (%.1f GB), the others are read again at each step"
+            logger.warning(what, f"{len(self):,}", self.bytes / 1e9)
 
 
 @lru_cache(maxsize=2)  # two, for a ranker with two towers
