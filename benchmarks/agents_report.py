@@ -118,6 +118,11 @@ def report_test(results: list[Result]) -> None:
             table = np.array([np.mean([run["queries"] for run in each["runs"]], axis=0) for each in agents])
             variance = of_queries(table, np.array([each["queries"] for each in coin]))
             print(row(f"{arm}, {len(agents)} agents", means, [each["value"] for each in coin], variance))
+            continue
+        for number, agent in enumerate(agents):  # intervals for other runs of this agent, not for other agents
+            values, table = zip(*((run["value"], run["queries"]) for run in agent["runs"]), strict=True)
+            variance = of_queries(np.array(table), np.array([each["queries"] for each in coin]))
+            print(row(f"{arm}, runs of agent {number}", values, [each["value"] for each in coin], variance))
 
 
 REPORTS = {
