@@ -280,7 +280,7 @@ def test_those_who_ask_at_once_make_a_collection_and_its_parts_once(base, tmp_pa
 def test_slow_scores_are_those_of_queries_that_are_trained_on(small_bert, tmp_path):
     """A guard's ranker and a teacher score every pair, so they leave out queries that `limits.examples` leaves out."""
     folder = write_beir(tmp_path / "made_up", documents=60)
-    learning = [f"guard.ranker={small_bert}", "guard.relative=0.5", "objective=kl", "teacher=bm25"]
+    learning = [f"guard.ranker={small_bert}", "guard.ceiling=1000", "objective=kl", "teacher=bm25"]
     config = compose([
         "collection=beir", f"collection.path={folder}", "vectors=random", "encoding.min_count=1", "scale=full",
         "function=bm25", "policy=fixed", "limits.examples=5", *learning, f"cache={tmp_path / 'cache'}",
