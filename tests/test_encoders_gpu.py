@@ -1,6 +1,7 @@
 """Encoders on one GPU: the same texts, candidates and measure as Pyrite's, and runs that continue."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -108,13 +109,24 @@ def test_losses_by_hand(pack):
     assert losses["hard"] > losses["soft"] > losses["plain"]
 
 
-def test_runs_continue_without_polars(pack, tmp_path, capsys):
+@pytest.mark.nightly
+def test_runs_are_made_without_polars(pack, tmp_path):
     program = (
         "import sys\nfrom benchmarks import encoders_gpu\n"
         f"encoders_gpu.main([{str(pack)!r}, {str(tmp_path)!r}, *{ALONE}])\n"
         "assert not {'ray', 'hydra', 'polars', 'pyrite'} & set(sys.modules), sys.modules.keys()\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[1], capture_output=True)
+
+
+def test_nothing_of_pyrite_is_imported():
+    imports = re.findall(r"^ *(?:from|import) (\w+)", Path(encoders_gpu.__file__).read_text("utf-8"), re.MULTILINE)
+    assert not {"ray", "hydra", "polars", "pyrite", "benchmarks"} & {*imports}
+    assert "transformers" in imports
+
+
+def test_runs_continue(pack, tmp_path, capsys):
+    encoders_gpu.main([str(pack), str(tmp_path), *ALONE])
     first = (tmp_path / "runs-0.jsonl").read_text("utf-8").splitlines()
     assert len(first) == 5
     encoders_gpu.main([str(pack), str(tmp_path), *ALONE])

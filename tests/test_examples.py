@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.made_up import write_beir
+from tests.pyrite_torch.conftest import in_thread as in_thread
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 PRINTED = {
@@ -46,7 +47,7 @@ def test_each_example_is_short_and_says_what_it_shows():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_example_runs(name, own_cache, small_bert, tmp_path, monkeypatch, capsys):
+def test_an_example_runs(name, own_cache, small_bert, in_thread, tmp_path, monkeypatch, capsys):
     shutil.copy(EXAMPLES / "pairs.csv", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYRITE_CACHE", str(own_cache))

@@ -30,6 +30,7 @@ def test_an_import_loads_neither_ray_nor_the_command_line(module, tmp_path):
     assert run(tmp_path, f"import sys, {module}; print([n for n in {names} if n in sys.modules])", ROOT) == "[]\n"
 
 
+@pytest.mark.nightly
 def test_files_of_the_user_may_have_the_names_of_our_packages(tmp_path, beir_folder, own_cache):
     for name in PACKAGES:
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')")

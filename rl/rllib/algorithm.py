@@ -144,8 +144,9 @@ class Lockstep(Algorithm):
             if not (lost := self._handles.keys() - results.keys()):
                 self._longest = [max([*self._longest, time.monotonic() - started])]
                 return [result for _, result in sorted(results.items())]
+            going = set(self.env_runner_group.healthy_worker_ids())  # without those that Ray has found ended
             for number in sorted(lost):
-                self._restart(number, late=number not in answers)
+                self._restart(number, late=number in going - answers.keys())
         raise NodeDiedError(f"runners {sorted(lost)} don't answer")
 
     def _answers(self, call: Any, numbers: list[int] | None, seconds: float) -> dict[int, Any]:

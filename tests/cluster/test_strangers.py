@@ -29,6 +29,7 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.errors import BadInput
 from pyrite.results import StudyResult
 from tests.cluster.command_line import command
+from tests.test_one_name import PACKAGES
 
 STARTED = "STARTED"
 GUARDED = ["guard.ranker=w/good.safetensors", "guard.absolute=0"]
@@ -324,10 +325,10 @@ PROGRAM = "import sys, pyrite; pyrite.study(resume=sys.argv[1])"
 @pytest.mark.parametrize(
     "started_in",
     [
-        "received",
+        "{here}/beside",
+        pytest.param("received", marks=pytest.mark.nightly),  # `test_signals` asserts that the others are not entered
         pytest.param("{here}/received", marks=pytest.mark.nightly),
         pytest.param("{here}/received/in", marks=pytest.mark.nightly),
-        "{here}/beside",
     ],
 )
 @pytest.mark.parametrize("local", [True, pytest.param(False, marks=pytest.mark.nightly)], ids=["here", "ray"])
@@ -339,6 +340,8 @@ def test_modules_in_the_folder_in_which_a_folder_says_it_began(started_in, local
         (here / name).mkdir(exist_ok=True)
         for module in ("torch", "scipy", "psutil", "optuna", "matplotlib"):
             (here / name / f"{module}.py").write_text(f"open({str(here / STARTED)!r}, 'w').close()\n")
+    for package in PACKAGES:  # files of the user's in the working folder do no harm
+        (here / f"{package}.py").write_text("raise SystemExit('imported')")
 
     def change(content: dict[str, Any]) -> None:
         content["study"]["local"] = local

@@ -353,7 +353,7 @@ wait
 ALONE_OR_GROUP = {"group": os.killpg, "alone": os.kill}
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("options", [HERE, ("out=out", "concurrent=2")])
 @pytest.mark.parametrize("trainer", ["'bash command.sh {data} {out}'", "train.py:train"])
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_versions_follow_the_steps(bert, tmp_path):
     [(1, 5, 8, [0, 0, 0, 0, 0, 0, 1, 2]), (2, 3, 6, [0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 2])],  # 7 batches per epoch
 )
 def test_lagged_serves_the_same_with_any_number_of_workers(
-    bert, tmp_path, workers, accumulation, lag, steps, versions
+    bert, tmp_path, in_thread, workers, accumulation, lag, steps, versions
 ):  # fmt: skip
     options = {"dataloader_num_workers": workers, "gradient_accumulation_steps": accumulation, "max_steps": steps}
     negatives, _ = train(bert, tmp_path, Refresh(every=1, lag=lag), **options)
@@ -647,7 +647,7 @@ def test_a_model_that_the_trainer_does_not_train_is_refused_unless_it_stands_sti
 
 
 @pytest.mark.parametrize("refresh", [Refresh("sync", every=2), Refresh("never"), Refresh(every=2, lag=5)])
-def test_a_loop_goes_on_after_its_index_was_closed(bert, refresh):
+def test_a_loop_goes_on_after_its_index_was_closed(bert, in_thread, refresh):
     dense = Dense(1, refresh=refresh, pick=Top())
     negatives = Negatives(pairs(16), dense, model=open_model(bert), options={"training.batch_size": 2})
     steps = [batch.step for batch in negatives]

@@ -67,6 +67,7 @@ def test_what_no_run_could_do_is_refused_before_anything_is_written(base, tmp_pa
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.nightly
 def test_in_this_process_it_is_the_same(study, base, ray_session, experiments, tmp_path, monkeypatch, capsys):
     ended = [event for event in EventLog.read(Storage(str(study))) if event["event"] == "run ended"]
     assert len(ended) == 18

@@ -1,12 +1,17 @@
 """Word vectors are read by the parts that read them, and nothing else asks for them."""
 
-import pytest
+import io
 
+import pytest
+from rich.console import Console
+
+from pyrite.cluster.commands.resuming import started
+from pyrite.cluster.commands.study import STUDY
 from pyrite.cluster.config.compose import compose, texts_config
 from pyrite.cluster.config.word_vectors import RANDOM, reads_word_vectors, word_vectors
 from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.execute import run
 from pyrite.ranking.vectors import PackagedGlove
-from tests.cluster.command_line import command
 
 ENCODER = ["ranker=bi_encoder", "ranker.checkpoint=FOLDER"]
 ELSEWHERE = "tests.cluster.config.test_word_vectors.Elsewhere"
@@ -46,7 +51,7 @@ def test_mining_reads_them_for_its_functions(function, read):
     assert (config["vectors"]["_target_"] != RANDOM["_target_"]) == read
 
 
-def test_an_encoder_needs_no_package(base, checkpoint, tmp_path, monkeypatch, capsys):
+def test_an_encoder_needs_no_package(base, checkpoint, tmp_path, monkeypatch):
     """Without GloVe nothing is said, with GloVe nothing is read, and the numbers are the same."""
     options = [text for text in base if not text.startswith(("vectors", "ranker.preset"))] + [
         "vectors=glove", "ranker=bi_encoder", f"ranker.checkpoint={checkpoint}", "local=true", "limits.examples=8",
@@ -59,8 +64,13 @@ def test_an_encoder_needs_no_package(base, checkpoint, tmp_path, monkeypatch, ca
     monkeypatch.setattr(PackagedGlove, "read", fail)
     monkeypatch.setattr(PackagedGlove, "stand_in", fail)
     options += ["encoding.max_document=2"]  # words, which nothing reads
-    assert command("study", *options, f"out={tmp_path / 'study'}") == 0
-    said = capsys.readouterr().out
+    console = Console(file=io.StringIO(), width=1000)
+    experiment = started(STUDY, [*options, f"out={tmp_path / 'study'}"])
+    work = experiment.prepare(console)
+    config = work.waiting[0].config  # the parts of all are made
+    assert run(config, work.artifacts.parts(config)).losses
+    said = console.file.getvalue()
+    assert " (0 done) over " in said
     assert "GloVe" not in said
     assert "words: " not in said
 

@@ -1,6 +1,7 @@
 """What the nodes of a cluster must reach: the output folder and files that runs read."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from pyrite.cluster.executors.tune import attempt
 from pyrite.cluster.executors.worker import TaskOrigin
 from pyrite.cluster.output.storage import Storage, Unwritable
 from pyrite.ranking.errors import BadInput
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no process imports what is imported here
 
 
 def test_paths_are_what_options_name_and_this_machine_has(tmp_path, monkeypatch):

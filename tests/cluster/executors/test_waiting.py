@@ -1,11 +1,13 @@
 """Lines about work that waits for what no node has, and inputs that a lost node keeps back."""
 
 import io
+import sys
 import time
 from typing import Any
 
 import pytest
 import ray
+from ray import cloudpickle
 from rich.console import Console
 
 from pyrite.cluster.commands.list_studies import results_in
@@ -23,6 +25,8 @@ from pyrite.cluster.output.manifest import refuse_taken
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.artifacts import OpenedParts
 from pyrite.cluster.telemetry.live_table import LiveTable
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no process imports what is imported here
 
 SMALL, GPU = {"CPU": 2.0, "memory": 4e9}, {"CPU": 1.0, "GPU": 1.0}
 
@@ -98,6 +102,7 @@ def sleeps(seconds: float) -> float:
     return seconds
 
 
+@pytest.mark.by_day(2)  # tasks and trials
 @pytest.mark.parametrize("kind", ["tasks", "actors", "trials"])
 def test_every_executor_says_what_it_waits_for(kind, ray_session, soon, grows):
     class Lines(LossLines):

@@ -8,9 +8,12 @@ import pytest
 
 from pyrite.analysis.methods import UNTRAINED
 from pyrite.analysis.reports.study_report import study_verdict
+from pyrite.cluster.config.compose import compose
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.reports.study_results import read_results
+from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.before_training import BeforeTraining, measured_origins
+from pyrite.cluster.runs.execute import run
 from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.cache import open_collection
 from tests.cluster.command_line import command
@@ -116,12 +119,27 @@ def test_values_of_some_queries():
     np.testing.assert_array_equal(before.of(np.array([9, 2]))["AP@10"], [0.3, 0.1])
 
 
-def test_a_checkpoint_without_all_weights_has_no_row(options, checkpoint, tmp_path, caplog, capfd):
-    headless = str(tmp_path / "headless")
-    transformers.AutoModel.from_pretrained(checkpoint).save_pretrained(headless)
-    transformers.AutoTokenizer.from_pretrained(checkpoint).save_pretrained(headless)
-    mine = [text for text in options if not text.startswith(("ranker", "seeds", "function", "origin"))]
-    mine += ["ranker=cross_encoder", f"ranker.checkpoint={headless}", "function=random", "seeds=1", "origin=random"]
-    assert command("study", *mine, f"out={tmp_path / 'drawn'}") == 0
+@pytest.fixture
+def headless(options, checkpoint, tmp_path) -> list[str]:
+    """Overrides of runs of a checkpoint that lacks the weights of its head."""
+    folder = str(tmp_path / "headless")
+    transformers.AutoModel.from_pretrained(checkpoint).save_pretrained(folder)
+    transformers.AutoTokenizer.from_pretrained(checkpoint).save_pretrained(folder)
+    mine = [text for text in options if not text.startswith(("ranker", "seeds", "function", "origin", "local"))]
+    mine += ["ranker=cross_encoder", f"ranker.checkpoint={folder}", f"cache={tmp_path / 'cache'}"]
+    return [*mine, "function=random", "origin=random"]
+
+
+def test_a_checkpoint_without_all_weights_is_not_measured(headless, caplog):
+    config = compose(headless)
+    outcome = run(config, Artifacts().parts(config))
+    assert "no row before training: its checkpoint has no " in caplog.text
+    assert outcome.values["random"]
+    assert outcome.untrained == {}
+
+
+@pytest.mark.nightly
+def test_a_checkpoint_without_all_weights_has_no_row(headless, tmp_path, caplog, capfd):
+    assert command("study", *headless, "local=true", "seeds=1", f"out={tmp_path / 'drawn'}") == 0
     assert "no row before training" in caplog.text + capfd.readouterr().err  # of this process, or of a worker
     assert UNTRAINED not in set(pl.read_csv(tmp_path / "drawn" / "summary.csv")["method"])

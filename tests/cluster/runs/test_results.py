@@ -220,8 +220,8 @@ def test_weights_have_a_card_and_are_pushed(base, hub, tmp_path):
     assert hub["files"]["model.safetensors"] == Path(run.weights).read_bytes()
 
 
-def test_a_checkpoint_is_pushed_as_its_folder(base, small_bert, hub, tmp_path):
-    options = ["ranker=bi_encoder", f"ranker.checkpoint={small_bert}", "training.max_epochs=1", "teacher=bm25"]
+def test_a_checkpoint_is_pushed_as_its_folder(base, checkpoint, hub, tmp_path):
+    options = ["ranker=bi_encoder", f"ranker.checkpoint={checkpoint}", "training.max_epochs=1", "teacher=bm25"]
     base = [text for text in base if not text.startswith("ranker.")]
     mined = ["function=[in_batch,bm25]", "negatives.bm25=2", "selector.bm25=top"]
     pyrite.train([*base, *options, *mined, f"out={tmp_path / 'r'}", "push=ada/bert"])

@@ -1,5 +1,6 @@
 """Searches by Optuna, runs that a scheduler of Ray Tune stops, and seeds that are handed out until all is decided."""
 
+import shlex
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -444,17 +445,26 @@ def test_a_scheduler_that_pauses_runs_is_refused():
     assert search.refused is not None
 
 
+MEASURED = ["bm25:AP@10", "random:RR@10", "curve_loss", "curve_validation"]
 SEARCH = ["policy=fixed", "function=bm25", "selector=uniform", "optimizer.lr=tag(log,interval(1e-5,1e-1))",
           "samples=6", "trial_scheduler=asha", "trial_scheduler.reduction_factor=2"]  # fmt: skip
 
 
-def test_a_study_stops_what_is_behind(base, tmp_path, capsys, ray_session, refusal):
+def test_a_study_on_ray_stops_what_is_behind(
+    base, tmp_path, monkeypatch, capsys, ray_session, experiments, refusal
+):  # fmt: skip
+    """Its runs are those of this process, and another one writes its report, because this one holds the runs."""
     out = tmp_path / "out"
     asked = [*base, *SEARCH, "search=optuna", "training.max_epochs=4", "training.patience=4"]
     says = "which runs are stopped depends on the order in which results arrive"
     assert "a scheduler of Ray Tune" in refusal("study", *asked, "local=true", f"out={out}")
-    assert command("study", *asked, "concurrent=1", f"out={out}") == 0
+    with monkeypatch.context() as patch:
+        for name in ("analysis.reports.study_report.study_report", "cluster.reports.study_results.report_study"):
+            patch.setattr(f"pyrite.{name}", lambda *_: pytest.fail("done in this process"))
+        assert command("study", *asked, "concurrent=1", f"out={out}") == 0
     assert f"trial_scheduler: {says}" in capsys.readouterr().out.replace("\n", " ")
+    (folder,) = experiments
+    assert not Path(folder).exists()
     assert not (out / "tune").exists()
     trials = pl.read_parquet(out / "trials.parquet")
     stopped = trials.filter(status="stopped")
@@ -471,6 +481,10 @@ def test_a_study_stops_what_is_behind(base, tmp_path, capsys, ray_session, refus
     events = [event["run"] for event in EventLog.read(Storage(str(out))) if event["event"] == "run stopped"]
     assert sorted(events) == sorted(stopped["run"])
     assert not list((out / "states").glob("*"))
+    done = trials.filter(status="done").row(0, named=True)
+    assert command("train", *shlex.split(done["overrides"]), f"out={tmp_path / 'here'}") == 0
+    here = pl.read_parquet(tmp_path / "here" / "trials.parquet").row(0, named=True)
+    assert [here[column] for column in MEASURED] == [done[column] for column in MEASURED]
     # Nothing is left to do: decisions are those of the log.
     before = (out / "summary.csv").read_bytes()
     capsys.readouterr()

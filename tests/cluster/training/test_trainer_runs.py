@@ -106,6 +106,7 @@ def test_a_command_that_ignores_signals_is_killed(train, monkeypatch):
         train(stop, "deaf")
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_training_that_a_signal_ends_is_lost_with_its_command(train, signum):
     with pytest.raises(ProcessLost, match=r"training ended with status (-9|130): it printed nothing"):
@@ -117,6 +118,7 @@ def test_a_training_whose_command_is_killed_is_lost(train):
         train(lambda processes: os.kill(processes.command, signal.SIGKILL))
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("words", ["", "deaf"])
 def test_a_training_ends_with_a_parent_that_is_killed(places, words):
     with killed_parent(places, words) as processes:

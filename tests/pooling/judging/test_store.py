@@ -164,7 +164,8 @@ WRITER = """
 """
 
 
-@pytest.mark.parametrize("after", [1, 37, 120])
+@pytest.mark.by_day(1)
+@pytest.mark.parametrize("after", [37, 1, 120])
 def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path, after):
     root = str(Path(__file__).resolve().parents[3])
     writer = subprocess.Popen(

@@ -17,6 +17,7 @@ from pyrite.rl.agents.actor_critic import ActorCritic
 from pyrite.rl.agents.agent import Agent
 from pyrite.rl.agents.ppo import PPO
 from pyrite.rl.rllib.algorithm import Lockstep
+from pyrite.rl.rllib.runner import LockstepRunner
 from tests.ranking.trained import equal
 from tests.rl.agents.conftest import play
 
@@ -31,8 +32,61 @@ class Ending(EarlyLate):
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         if self.copy == 2 and self.decision == 25 and not self.marker.exists():
             self.marker.touch()
-            os.kill(os.getpid(), {"killed": signal.SIGKILL, "frozen": signal.SIGSTOP}[self.how])
+            self.end()
         return super().step(action)
+
+    def end(self) -> None:
+        os.kill(os.getpid(), {"killed": signal.SIGKILL, "frozen": signal.SIGSTOP}[self.how])
+
+
+class Ended(BaseException):
+    """Stands for the end of a runner's process."""
+
+
+class EndingHere(Ending):
+    """Ends a runner that is in this process."""
+
+    def end(self) -> None:
+        raise Ended(self.how)
+
+
+class RunnersHere:
+    """Stands for RLlib's group of two runners, and for Ray, which starts those again that end: imports take seconds."""
+
+    def __init__(self, trainer: Lockstep) -> None:
+        self.group, self.killed, self.going = trainer.env_runner_group, list[int](), {1, 2}
+        config = trainer.config.copy(copy_frozen=False)
+        self.config = config.env_runners(num_env_runners=2, num_envs_per_env_runner=trainer.share // 2)
+        self.runners = {number: self.started(number) for number in (1, 2)}
+        trainer.config, trainer.share, trainer.env_runner_group = self.config, trainer.share // 2, self
+        trainer._handles = {1: 1, 2: 2}
+        trainer._since(0)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.group, name)
+
+    def started(self, number: int) -> LockstepRunner:
+        return LockstepRunner(config=self.config, worker_index=number, num_workers=2)
+
+    def healthy_worker_ids(self) -> list[int]:
+        return sorted(self.going)
+
+    def foreach_env_runner(self, call: Any, *, remote_worker_ids: list[int], **options: Any) -> list[Any]:
+        answers = []
+        for number in remote_worker_ids:
+            try:
+                answers.append(call(self.runners[number]))
+                self.going.add(number)
+            except Ended as ended:
+                if str(ended) == "killed":
+                    self.going.remove(number)
+                    self.runners[number] = self.started(number)
+        return answers
+
+    def kill(self, number: int, no_restart: bool = True) -> None:
+        if not no_restart:
+            self.killed.append(number)
+            self.runners[number] = self.started(number)
 
 
 class Failing(EarlyLate):
@@ -57,27 +111,47 @@ def built(ray_session) -> Any:
         algorithm.stop()
 
 
-def ending(how: str, marker: Path) -> Any:
-    return lambda numbers: [Ending(copy, how, marker) for copy in numbers]
+def ending(how: str, marker: Path, kind: type[Ending] = Ending) -> Any:
+    return lambda numbers: [kind(copy, how, marker) for copy in numbers]
 
 
-@pytest.mark.parametrize(
+LOSSES = pytest.mark.parametrize(
     ("agent", "saved", "how"),
     [
         (ActorCritic(hidden=8, fragment=3), 4, "killed"),
-        pytest.param(PPO(hidden=8, fragment=9, minibatch=16, epochs=2), 0, "killed", marks=pytest.mark.nightly),
-        pytest.param(ActorCritic(hidden=8), 4, "killed", marks=pytest.mark.nightly),
-        pytest.param(PPO(hidden=8, episodes=1, epochs=2), 1, "killed", marks=pytest.mark.nightly),
-        pytest.param(ActorCritic(hidden=8, fragment=3), 4, "frozen", marks=pytest.mark.nightly),
+        (PPO(hidden=8, fragment=9, minibatch=16, epochs=2), 0, "killed"),
+        (ActorCritic(hidden=8), 4, "killed"),
+        (PPO(hidden=8, episodes=1, epochs=2), 1, "killed"),
+        (ActorCritic(hidden=8, fragment=3), 4, "frozen"),
     ],
 )
+
+
+@LOSSES
 def test_a_runner_that_is_lost_in_the_middle_of_an_episode_repeats_it(agent, saved, how, built, tmp_path, monkeypatch):
+    """Ray starts one again that has ended, and is asked to only for one that is late."""
+    disturbed = built(agent, ending(how, tmp_path / "lost", EndingHere), workers=0)
+    runners = RunnersHere(disturbed)
+    with monkeypatch.context() as patch:
+        patch.setattr("pyrite.rl.rllib.algorithm.ray.kill", runners.kill)
+        repeats(agent, saved, built, disturbed, tmp_path)
+    disturbed._handles.clear()  # which no process has
+    assert runners.killed == [2] * (how == "frozen")
+
+
+@pytest.mark.nightly
+@LOSSES
+def test_a_runner_whose_process_is_lost_repeats_an_episode(agent, saved, how, built, tmp_path, monkeypatch):
     monkeypatch.setattr("pyrite.rl.rllib.algorithm.LEAST_S", 5.0 if how == "frozen" else 60.0)
     monkeypatch.setattr("pyrite.rl.rllib.algorithm.LATE", 1.0)
-    lost, undisturbed = tmp_path / "lost", tmp_path / "none"
+    repeats(agent, saved, built, built(agent, ending(how, tmp_path / "lost")), tmp_path)
+
+
+def repeats(agent: Agent, saved: int, built: Any, disturbed: Lockstep, folder: Path) -> None:
+    """Assert that an agent learns with a runner that is lost what it learns without."""
+    lost, undisturbed = folder / "lost", folder / "none"
     undisturbed.touch()  # nothing happens
-    whole = built(agent, ending(how, undisturbed), workers=0)
-    disturbed, lines = built(agent, ending(how, lost)), list[str]()
+    whole, lines = built(agent, ending("killed", undisturbed), workers=0), list[str]()
     disturbed.on_loss = lines.append
     updates = 3 if "episodes" in agent.quota else 30 // agent.quota["steps"] + 1  # past decision 25
     assert play(disturbed, saved) == play(whole, saved)

@@ -1,0 +1,36 @@
+"""Builds the versions of a negative index without another process."""
+
+import os
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pyrite.torch import beside
+
+
+class InThread:
+    """Stands for the process beside a trainer, and builds in a thread of this one: imports take seconds of each."""
+
+    pid, returncode = -1, 0
+
+    def __init__(self, command: list[str], **options: Any) -> None:
+        assert command[1:] == ["-m", beside.__name__]
+        read, write = os.pipe()
+        self.stdin = os.fdopen(write, "wb")
+        self.thread = threading.Thread(target=self._build, args=(os.fdopen(read, "rb"),), daemon=True)
+        self.thread.start()
+
+    def _build(self, source: Any) -> None:
+        with source, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(beside, "sys", SimpleNamespace(stdin=SimpleNamespace(buffer=source)))
+            patch.setattr(beside, "end_with", lambda parent, end: None)
+            beside.main()
+
+    def terminate(self) -> None:
+        """It ends when its input does."""
+
+    def wait(self) -> int:
+        self.thread.join()
+        return self.returncode
