@@ -313,7 +313,7 @@ class _GuardedSearch:
         judged = RankedLists(ranked.documents, judged_by)
         dropped = guard.record(queries, judged, candidates & ~allowed & passed, positives, depth)
         repeats = int((present & ~candidates & ~relevant & passed).sum())
-        compared = np.diff(self.pairs.encoded.judgements.relevant().offsets)[queries] > 0
+        compared = self.pairs.encoded.judgements.answered()[queries]
         unlimited = int((done & compared & np.isposinf(positives)).sum()) if guard.has_margin else 0
         dropped = replace(dropped, relevant=int((others & done[:, None]).sum()), repeats=repeats, unlimited=unlimited)
         return _Block(documents, scores, ranks, done, dropped)
