@@ -259,6 +259,8 @@ class RowForm:
         if columns.are_separate():
             return [*_as_many(given[0], ahead, "pos_scores"), *_as_many(given[1], behind, "neg_scores")]
         if self.scores == "margin":
+            what = f"has {ahead} positives and one margin per negative: it is unclear whose they are"
+            refuse_row(ahead > 1, what, "write one row per positive, or set strict=false to skip and count such rows")
             margins = [None if margin is None else -margin for margin in scores]
             return [*[0.0] * ahead, *_as_many(margins, behind, "margins", "negatives")]
         if self.scores is None and ahead == behind == len(columns.scores) == len(scores) == 1:

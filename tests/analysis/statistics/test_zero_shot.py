@@ -98,8 +98,10 @@ def test_queries_without_a_relevant_document_are_not_measured(base, tmp_path, ow
     test.write_text(re.sub(r"(q[49]\td\d\t)1", r"\g<1>0", test.read_text()))  # two of eight
     options = ["measures=[AP@10]", "origin=bm25"]
     training = ["ranker=static", "function=random", "training.max_epochs=1"]
-    run = pyrite.train([*base, f"collection.path={own}", *options, *training, f"evaluate=[{own}]", f"out={out}"])
-    said = "queries without a relevant document{} (not measured): 2\n"
+    overrides = [*base, f"collection.path={own}", *options, *training]
+    assert command("train", *overrides, f"evaluate=[{own}]", f"out={out}") == 0
+    run = pyrite.TrainingResult(str(out))
+    said = "queries without a relevant document{} (not measured): 2"
     assert said.format(" in own") in capsys.readouterr().out
     (row, _) = run.frame("zero_shot").rows(named=True)
     assert row["queries"] == 6
