@@ -19,7 +19,7 @@ from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.origins import Candidates, without_repeats
 from pyrite.ranking.run_files import lists_of_run
 from pyrite.torch.external_training import numbers
-from pyrite.torch.text_encoder import FunctionEncoder, as_bytes
+from pyrite.torch.text_encoder import Encode, FunctionEncoder, as_bytes
 
 Values = dict[str, NDArray[np.float64]]
 RUNS = ("*.run", "*.trec", "*.run.gz", "*.trec.gz")
@@ -32,12 +32,25 @@ class LeftRanker:
 
     Args:
         measure: returns the values of each measure by query, given candidates and measures.
-        digest: returns a digest of the weights, or of the scores that were measured: equal if nothing was learned
-            differently. Call it after `measure`.
+        digest: returns a digest of the weights, or of the vectors or scores that were measured: equal if nothing was
+            learned differently. Call it after `measure`.
     """
 
     measure: Callable[[Candidates, Sequence[str]], Values]
     digest: Callable[[], str]
+
+
+class DigestedEncoder(FunctionEncoder):
+    """An encoder with the digest of all its vectors: of queries and documents, since one side may learn nothing."""
+
+    def __init__(self, function: Encode) -> None:
+        super().__init__(function)
+        self.content = hashlib.sha256()
+
+    def encode(self, texts: list[str], kind: str) -> Any:
+        vectors = super().encode(texts, kind)
+        self.content.update(numbers(vectors).tobytes())
+        return vectors
 
 
 def left_by(result: Any, folder: Path, collection: Collection, encoded: EncodedCollection) -> LeftRanker:
@@ -86,13 +99,11 @@ def _of_encode(encode: Callable[..., Any], collection: Collection, encoded: Enco
     def vectors(texts: list[str], kind: str) -> Any:
         return getattr(of_kind, f"encode_{kind}", encode)(texts)
 
-    ranker = FunctionEncoder(vectors)
+    ranker = DigestedEncoder(vectors)
     documents, queries = (as_bytes(each["text"].to_list()) for each in (collection.documents, collection.queries))
     read = replace(encoded, documents=documents, queries=queries)
-    probe = numbers(vectors(["a", collection.queries["text"][0]], "query"))
     return LeftRanker(
-        lambda candidates, measures: Evaluation(read, candidates, measures)(ranker),
-        hashlib.sha256(probe.tobytes()).hexdigest,
+        lambda candidates, measures: Evaluation(read, candidates, measures)(ranker), ranker.content.hexdigest
     )
 
 

@@ -184,6 +184,10 @@ class Pairs(Reader):
         content.reads_margins = self.scores == "margin"
         content.write_documents(self._read_files(files, form, content, faults))
         content.finish()
+        content.facts |= counted({
+            f"columns with texts that are written as lists, {how}": (count, f" (such as {first[:60]})")
+            for how, (count, first) in form.lists.items()
+        })  # fmt: skip
         lacking = self.scores is not None and not content.scored
         refuse(lacking, "no row has a score", self.path, "leave collection.scores out, or name the column of scores")
         if others := form.unread():
@@ -303,7 +307,7 @@ class _Content:
         """Keep the first prompt of a query, and count the others."""
         if not isinstance(prompt, str) or isinstance(prompt, JsonPoint):
             self._no_prompts += 1
-        elif self._prompts.setdefault(query, sys.intern(prompt)) != prompt:
+        elif self._prompts.setdefault(query, sys.intern(str(prompt))) != prompt:
             self._other_prompts += 1
 
     def split_of(self, value: Any) -> str | None:
