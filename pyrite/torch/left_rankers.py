@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.cluster.runs.trained import read_ranker
-from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.collection import Collection, with_prompts
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.evaluation.evaluation import Evaluation
@@ -76,7 +76,8 @@ def left_by(result: Any, folder: Path, collection: Collection, encoded: EncodedC
 
 
 def _of_object(result: Any, collection: Collection, encoded: EncodedCollection) -> LeftRanker:
-    """Open an object that ranks."""
+    """Open an object that ranks; it reads texts alone, which have the prompts of queries."""
+    collection = collection.changed(queries=with_prompts(collection.queries))
     for name, opened in OBJECTS.items():
         if callable(getattr(result, name, None)):
             return opened(getattr(result, name), collection, encoded)

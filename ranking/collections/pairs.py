@@ -23,7 +23,7 @@ from pyrite.ranking.collections.candidate_files import each_once
 from pyrite.ranking.collections.checks import are_distinct
 from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
 from pyrite.ranking.collections.json_rows import JsonPoint
-from pyrite.ranking.collections.pair_dialects import OF_IDS
+from pyrite.ranking.collections.pair_dialects import IN_IDS, OF_IDS
 from pyrite.ranking.collections.reader import (
     DOCUMENTS,
     GIVEN,
@@ -465,7 +465,8 @@ def _with_ids(rows: Iterator[Row], table: Path | None, file: Path, faults: Fault
         _, beside = next(ids, (0, {}))
         refuse(not beside, "has more rows than its table in `ids`", file, MINE_AGAIN)
         refuse([name for name in OF_IDS.values() if name not in beside], "has no column {}", table, MINE_AGAIN)
-        yield line, dict(row) | {name: beside[column] for name, column in OF_IDS.items()}
+        columns = OF_IDS | {name: name for name in IN_IDS if name in beside}
+        yield line, dict(row) | {name: beside[column] for name, column in columns.items()}
     refuse(next(ids, None), "has fewer rows than its table in `ids`", file, MINE_AGAIN)
 
 

@@ -107,13 +107,13 @@ def test_queries_without_a_relevant_document_are_not_measured(base, tmp_path, ow
     assert row["queries"] == 6
     assert row["value"] == run.measures["bm25:AP@10"]
     of_rank = ["collection=beir", f"collection.path={own}", *options]
-    assert command("rank", out, *of_rank, f"out={tmp_path / 'r.run'}") == 0
+    assert command("rank", str(out), *of_rank, f"out={tmp_path / 'r.run'}") == 0
     output = capsys.readouterr().out
     assert "ranking for 8 test queries" in output
     assert said.format("") in output
     assert re.search(rf"AP@10 +{row['value']:.4f} +{row['bm25']:.4f}", output)
     test.write_text(re.sub(r"\t1\n", r"\t0\n", test.read_text()))
-    assert command("rank", out, *of_rank, f"out={tmp_path / 'none.run'}") == 0
+    assert command("rank", str(out), *of_rank, f"out={tmp_path / 'none.run'}") == 0
     assert "(not measured): 8\n" in (output := capsys.readouterr().out)
     assert "AP@10" not in output
     with pytest.raises(BadInput, match="evaluate, own: no query to be measured has a relevant document"):
