@@ -253,8 +253,9 @@ DIVERGED = SectionWords(
     "ranker before training if there were none.",
 )
 DIVERGED_IN = {
-    True: " in epoch {}; its best weights were measured", False: " in epoch {}; the ranker before training was measured",
-}  # fmt: skip
+    True: " in epoch {}; its best weights were measured",
+    False: " in epoch {}; the ranker before training was measured",
+}
 """By whether there were weights before that were better."""
 BEFORE_BEGINNING = "before {} began; to run them: --resume with another time_budget="
 BEHIND = f"{{}} behind in the search; no figure includes them, and {ORDER}"

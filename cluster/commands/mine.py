@@ -49,7 +49,7 @@ TITLES = {"median rank": "rank", "rank of 90%": "90%", "score of positives": "sc
 """Shorter titles of columns on the screen."""
 PROMPTS = {
     True: "before the queries, in their texts",
-    False: "in the column prompt of ids/, which collection=pairs reads; other trainers need them put before the queries",
+    False: "in the column prompt of ids/, which collection=pairs reads; for other trainers put them before the queries",
 }
 """Where the prompts of queries are, by whether the rows are in the format of another trainer."""
 WIDTH = 80

@@ -87,7 +87,8 @@ class Pairs(Reader):
         scores: a column of one score for each document of the row, positives first, or for each negative; or one column
             for each. `teacher`: the scores are a teacher's, and all documents without a label are relevant. `margin`:
             they are margins between the positive and each negative, also if their column is called label, as in
-            sentence-transformers; those of a query's first positive alone are read. None takes scores, score, or pos_scores and neg_scores.
+            sentence-transformers; those to a query's first positive alone are read. None takes scores, score, or
+            pos_scores and neg_scores.
         label: a column of grades, of a row's one document or of its list: above 0 is relevant. None takes label or
             labels; with negatives only if each document has one.
         relevant_from: the lowest label or score of a relevant document, if they are not grades.

@@ -72,7 +72,16 @@ def test_arrays_after_each_other_are_all_read(tmp_path, read, name, indent):
 
 
 @pytest.mark.parametrize(
-    "cell", ["['Nobody', \"An owl's\"]", "['Nobody', None]", "['Nobody',  'Nobody']", "[\"Nobody\", 'Nobody']", '["Nobody", null]', "[]", "[None]"]
+    "cell",
+    [
+        "['Nobody', \"An owl's\"]",
+        "['Nobody', None]",
+        "['Nobody',  'Nobody']",
+        "[\"Nobody\", 'Nobody']",
+        '["Nobody", null]',
+        "[]",
+        "[None]",
+    ],
 )
 def test_lists_in_a_cell_are_read_however_they_are_written(tmp_path, read, cell):
     rows = [row | {"answer": json.dumps([row["answer"]]), "negatives": cell} for row in ROWS]

@@ -309,7 +309,7 @@ def test_margins_to_several_positives_of_a_query_are_not_on_one_scale(pairs, oth
     assert len(read.judgements) == 2
     assert read.facts["rows with margins to another positive than the first of their query"] == "1, which are not read"
     listed = [ROWS[0] | {"answer": ["one", "two"], "negative": ["a stone"], "score": [2.5]}]
-    with pytest.raises(BadInput, match="has 2 positives and one margin per negative: .*write one row per positive"):
+    with pytest.raises(BadInput, match=r"has 2 positives and one margin per negative: .*write one row per positive"):
         pairs(listed, scores="margin")
 
 
