@@ -129,6 +129,8 @@ def _of_score(score: Callable[..., Any], collection: Collection, encoded: Encode
         for row, (query, documents) in enumerate(zip(candidates.queries, candidates.documents, strict=True)):
             shown = documents[documents >= 0]
             read = numbers(score([queries[int(query)]], [texts.gather(shown.astype(np.uint32)).to_list()]))
+            what = f"returned {read.size} scores for {len(shown)} documents"
+            refuse(read.size != len(shown), what, "trainer", "return an object with one score per document")
             scores[row, documents >= 0] = read.reshape(-1)
         seen.update(scores.tobytes())
         return Evaluation(encoded, candidates, measures).of_scores(scores)

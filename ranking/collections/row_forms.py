@@ -249,7 +249,11 @@ class RowForm:
             raise RowFault("no label")
         if self.relevant_from is not None:
             return int(label >= self.relevant_from)
-        if not label.is_integer() or abs(label) >= 2**31:
+        is_whole = label.is_integer()
+        refuse_row(
+            is_whole and abs(label) >= 2**31, f"a label is out of range ({label:.0f}): 2147483647 is the highest"
+        )
+        if not is_whole:
             remedy = "name it by collection.scores, or give a relevant document's lowest one: collection.relevant_from"
             raise RowFault(f"a label is no whole number ({label:g}): is it a score?", remedy)
         return int(label)

@@ -108,7 +108,7 @@ def _of_written_number(value: str, what: str) -> list[float | None]:
 def number(value: Any, what: str) -> float:
     """Return the number that a value is, or that a text writes, within the range of single precision."""
     try:
-        read = float(WRITTEN.get(value, value))
+        read = _as_float(value)
     except (TypeError, ValueError):
         if what == "label" and (grade := _grade_of(str(value))) is not None:
             return grade
@@ -120,6 +120,13 @@ def number(value: Any, what: str) -> float:
         kind = "not a number" if math.isnan(read) else "out of range"
         raise RowFault(f"the {what} is {kind} ({read:g})")
     return read
+
+
+def _as_float(value: Any) -> float:
+    """Return a value as a number. Python takes 1_000 for one, and nothing else that writes files does."""
+    if isinstance(value, str) and "_" in value:
+        raise ValueError(value)
+    return float(WRITTEN.get(value, value))
 
 
 def _grade_of(word: str) -> float | None:

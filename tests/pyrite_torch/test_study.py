@@ -25,7 +25,7 @@ from pyrite.cluster.output.manifest import resume_command
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.outcome import read_outcome
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.evaluation.origins import FullCollection
+from pyrite.ranking.evaluation.origins import Bm25Candidates, FullCollection
 from pyrite.torch import train_process
 from pyrite.torch.left_rankers import left_by
 from tests.cluster.waiting import until
@@ -301,6 +301,15 @@ def test_a_ranker_is_known_by_the_vectors_of_both_sides(tiny_sources, tmp_path, 
 
     assert digest(0) == digest(0)
     assert digest(0) != digest(1)
+
+
+def test_an_object_with_several_scores_per_document_is_refused(tiny_sources, tmp_path):
+    """A cross-encoder of two classes."""
+    classes = SimpleNamespace(predict=lambda pairs: np.zeros((len(pairs), 2)))
+    left = left_by(classes, tmp_path, tiny_sources.collection, tiny_sources.encoded)
+    candidates = Bm25Candidates(depth=3).of(tiny_sources, np.arange(4))
+    with pytest.raises(BadInput, match=r"trainer: returned \d+ scores for \d+ documents; return an object with one"):
+        left.measure(candidates, ["RR@10"])
 
 
 class Towers(SimpleNamespace):
