@@ -251,7 +251,7 @@ class RowForm:
             return int(label >= self.relevant_from)
         is_whole = label.is_integer()
         refuse_row(
-            is_whole and abs(label) >= 2**31, f"a label is out of range ({label:.0f}): 2147483647 is the highest"
+            is_whole and abs(label) >= 2**31, f"a label is out of range ({label:.0f}): it has 32 bits"
         )
         if not is_whole:
             remedy = "name it by collection.scores, or give a relevant document's lowest one: collection.relevant_from"
