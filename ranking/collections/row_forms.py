@@ -250,9 +250,7 @@ class RowForm:
         if self.relevant_from is not None:
             return int(label >= self.relevant_from)
         is_whole = label.is_integer()
-        refuse_row(
-            is_whole and abs(label) >= 2**31, f"a label is out of range ({label:.0f}): it has 32 bits"
-        )
+        refuse_row(is_whole and abs(label) >= 2**31, f"a label is out of range ({label:.0f}): it has 32 bits")
         if not is_whole:
             remedy = "name it by collection.scores, or give a relevant document's lowest one: collection.relevant_from"
             raise RowFault(f"a label is no whole number ({label:g}): is it a score?", remedy)
