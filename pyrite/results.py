@@ -434,9 +434,16 @@ class TrainingResult(Result):
 
     queries = Frame("One row per candidate origin and test query.")
 
+    @property
+    def diverged(self) -> bool:
+        """Whether the training ended in a loss or score that is not a number. Measures are those of its best weights
+        before; of the ranker before training if there are none (`best_epoch` 0 in `trials`)."""
+        return bool(self.frame("trials")["diverged"][0])
+
     def _overview(self) -> pl.DataFrame:
         means = {name: value for name, value in self.measures.items() if name.count(":") == 1}  # of the ranker itself
-        return pl.DataFrame({"measure": list(means), "mean": list(means.values())})
+        frame = pl.DataFrame({"measure": list(means), "mean": list(means.values())})
+        return frame.with_columns(diverged=pl.lit(True)) if self.diverged else frame
 
     @property
     def weights(self) -> str:

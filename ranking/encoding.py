@@ -47,6 +47,10 @@ class Judgements:
         """Return only relevant documents."""
         return self._where(self.grades >= self.relevant_from)
 
+    def answered(self) -> NDArray[np.bool_]:
+        """Return whether each query has a relevant document. One without any is neither trained on nor measured."""
+        return np.diff(self.relevant().offsets) > 0
+
     def not_relevant(self) -> Judgements:
         """Return only documents that are judged and not relevant; −1 (in TREC's pool, not judged) is no judgement."""
         return self._where((self.grades < self.relevant_from) & (self.grades != -1))

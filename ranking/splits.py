@@ -36,7 +36,7 @@ def split_queries(
     Raises:
         BadInput: if no query has a relevant document, or fewer than there are folds.
     """
-    rows = np.flatnonzero(np.diff(encoded.judgements.relevant().offsets))
+    rows = np.flatnonzero(encoded.judgements.answered())
     if not len(rows):
         raise none_relevant(encoded.judgements.relevant_from)
     queries = collection.queries[rows]

@@ -224,12 +224,13 @@ def negatives_lists(
     )
     if positives is None:
         guard.check_per_query()
-    search = _GuardedSearch(function, sources, guard, RelevantPairs(sources.encoded))
-    lists = RankedLists.empty(len(queries), function.depth)
+    depth = function.longest(sources)
+    search = _GuardedSearch(function, sources, guard, RelevantPairs(sources.encoded), depth)
+    lists = RankedLists.empty(len(queries), depth)
     ranks = np.zeros(lists.documents.shape, np.int32)
     dropped: list[GuardedDocuments] = []
-    first = np.minimum(search.pairs.counts[queries], function.depth)  # this many more are searched from the start
-    left, width = np.arange(len(queries)), function.depth + int(first.max(initial=0))
+    first = np.minimum(search.pairs.counts[queries], depth)  # this many more are searched from the start
+    left, width = np.arange(len(queries)), depth + int(first.max(initial=0))
     # A ranker is slow: if it drops too much, a list stays short.
     deepest = search.pairs.size if guard.ranker is None else DEEPER * width
     if guard.active and guard.ranker is None:
@@ -272,16 +273,17 @@ class _Block:
 
 @dataclass(frozen=True)
 class _GuardedSearch:
-    """Searches a function's lists, and drops what must not be shown."""
+    """Searches a function's lists, and drops what must not be shown; `depth` documents of each are kept."""
 
     function: RetrievalFunction
     sources: Sources
     guard: Guard
     pairs: RelevantPairs
+    depth: int
 
     def __call__(self, queries: NDArray[np.integer], own: NDArray[np.integer] | None, width: int, last: bool) -> _Block:
         """Return the lists of some queries from the first `width` documents; the `last` search ends all of them."""
-        guard, depth = self.guard, self.function.depth
+        guard, depth = self.guard, self.depth
         ranked: object = self.function.rank(self.sources, queries, width)
         if not isinstance(ranked, RankedLists) or len(ranked) != len(queries):
             kind = f"{len(ranked)} lists" if isinstance(ranked, RankedLists) else type(ranked).__name__
@@ -313,7 +315,7 @@ class _GuardedSearch:
         judged = RankedLists(ranked.documents, judged_by)
         dropped = guard.record(queries, judged, candidates & ~allowed & passed, positives, depth)
         repeats = int((present & ~candidates & ~relevant & passed).sum())
-        compared = np.diff(self.pairs.encoded.judgements.relevant().offsets)[queries] > 0
+        compared = self.pairs.encoded.judgements.answered()[queries]
         unlimited = int((done & compared & np.isposinf(positives)).sum()) if guard.has_margin else 0
         dropped = replace(dropped, relevant=int((others & done[:, None]).sum()), repeats=repeats, unlimited=unlimited)
         return _Block(documents, scores, ranks, done, dropped)

@@ -797,9 +797,11 @@ def test_a_class_that_is_no_reader_is_refused():
 
 def test_a_training_shows_its_measures_and_not_its_whole_row(tmp_path):
     row = {"run": "a", "seed": 1, "loss": 0.25, "bm25:AP@100": 0.5, "bm25:AP@100:bm25": 0.75, "random:AP@100": 0.125}
+    row["diverged"] = False
     pl.DataFrame([row]).write_parquet(tmp_path / "trials.parquet")
     assert pyrite.TrainingResult(tmp_path)._overview().rows() == [("bm25:AP@100", 0.5), ("random:AP@100", 0.125)]
     assert "random:AP@100" in repr(pyrite.TrainingResult(tmp_path))
+    assert "diverged" not in repr(pyrite.TrainingResult(tmp_path))
 
 
 def test_a_refusal_names_pythons_way_to_continue(tmp_path):

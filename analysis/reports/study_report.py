@@ -292,8 +292,8 @@ def _failed(runs: pl.DataFrame) -> list[Section]:
 def _diverged(runs: pl.DataFrame) -> list[Section]:
     """The runs that diverged; no section without any."""
     lines = [
-        TerminalLine(f"[yellow]diverged[/] {escape(run)}{words.DIVERGED_IN.format(epochs)}")
-        for run, epochs in runs.select("run", "epochs").iter_rows()
+        TerminalLine(f"[yellow]diverged[/] {escape(run)}{words.DIVERGED_IN[best > 0].format(epochs)}")
+        for run, epochs, best in runs.select("run", "epochs", pl.col("best_epoch").fill_null(0)).iter_rows()
     ]
     parts: list[Part] = [*words.DIVERGED.explained(), columns.table(runs, DIVERGED, words=2)]
     return Section(words.DIVERGED.title, parts, lines).if_any(lines)

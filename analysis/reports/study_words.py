@@ -249,9 +249,14 @@ FAILED = "Failed runs"
 NO_ERROR = "no error was recorded"
 DIVERGED = SectionWords(
     "Runs that diverged",
-    "The loss or the scores of these runs were no longer numbers; their best earlier weights were measured.",
+    "The loss or the scores of these runs were no longer numbers; their best earlier weights were measured, or the "
+    "ranker before training if there were none.",
 )
-DIVERGED_IN = " in epoch {}; its best weights were measured"
+DIVERGED_IN = {
+    True: " in epoch {}; its best weights were measured",
+    False: " in epoch {}; the ranker before training was measured",
+}
+"""By whether there were weights before that were better."""
 BEFORE_BEGINNING = "before {} began; to run them: --resume with another time_budget="
 BEHIND = f"{{}} behind in the search; no figure includes them, and {ORDER}"
 COMMANDS = SectionWords("Every run and its command", "Each command repeats its run alone{exactly}")

@@ -26,7 +26,7 @@ from pyrite.cluster.executors.task import Executor, LossLines, Once, Task, TaskL
 from pyrite.cluster.lazy import ray
 from pyrite.cluster.mining.data_card import finish, remarks
 from pyrite.cluster.mining.miner import Miner, Shard, shards_of
-from pyrite.cluster.mining.trainer_rows import check_rows
+from pyrite.cluster.mining.trainer_rows import FORMATS, check_rows
 from pyrite.cluster.mining.writing import shard_store
 from pyrite.cluster.output.manifest import resume_command
 from pyrite.cluster.output.result_store import ResultStore, outdated_lines, unfinished
@@ -47,6 +47,11 @@ from pyrite.ranking.precision import AUTO
 SCORES = ("score of positives", "of negatives")
 TITLES = {"median rank": "rank", "rank of 90%": "90%", "score of positives": "score +", "of negatives": "score −"}
 """Shorter titles of columns on the screen."""
+PROMPTS = {
+    True: "before the queries, in their texts",
+    False: "in the column prompt of ids/, which collection=pairs reads; for other trainers put them before the queries",
+}
+"""Where the prompts of queries are, by whether the rows are in the format of another trainer."""
 WIDTH = 80
 """The letters of a line of an example."""
 
@@ -174,6 +179,8 @@ class MineWork(Work):
         about |= {"checkpoint": f"{cut}, no more of it"} if (cut := cut_of(self.config)) else {}
         about |= {"precision": self.config["precision"]} if self.config["checkpoint"] else {}
         about |= {key: str(self.config[key]) for key in ("seed", "queries", "scores")}
+        prompted = "prompt" in collection.queries.columns
+        about |= {"prompts": PROMPTS[self.config["format"] in FORMATS]} if prompted else {}
         command, judgements = self.experiment.command, collection.judgements
         totals, functions = finish(self.store, self.shards, self.config, command, about, judgements)
         console.print(_summary(totals, functions, cut_of(self.config)), crop=False)
@@ -183,7 +190,8 @@ class MineWork(Work):
         advice = remarks(totals, functions, self.miner.guard.active, self.storage.place, self.config["count"])
         ids = read_table(self.storage, f"ids/{self.shards[0].name}") if self.shards else None
         shown = [] if ids is None else _example(ids, collection)
-        print_lines(console, *shown, *advice, f"results: {self.storage}")
+        prompts = [f"prompts of queries: {about['prompts']}"] if prompted else []
+        print_lines(console, *shown, *prompts, *advice, f"results: {self.storage}")
         return 0
 
 

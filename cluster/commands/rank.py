@@ -109,8 +109,11 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     console.print(f"{counts} over {collection.name} ({collection.fingerprint})", markup=False)
     print_counts(console, {"queries without a candidate, which get no line": int((~present.any(axis=1)).sum())})
     if len(encoded.judgements.documents):
-        caption = f"with {cut}" if cut else ""
-        console.print(_measured(config["measures"], encoded, queries, lists, candidates, caption), crop=False)
+        answered = encoded.judgements.answered()[queries]
+        print_counts(console, {"queries without a relevant document (not measured)": int((~answered).sum())})
+        if answered.any():
+            of_answered = encoded, lists.take(np.flatnonzero(answered)), candidates.take(queries[answered])
+            console.print(_measured(config["measures"], *of_answered, f"with {cut}" if cut else ""), crop=False)
         _print_cut_lists(config, lists, collection.size, console)
     print_lines(console, f"run: {storage.shown(name)}")
 
@@ -215,7 +218,6 @@ def _check_names(collection: Collection, queries: NDArray[np.integer], tag: str)
 def _measured(
     measures: Sequence[str],
     encoded: EncodedCollection,
-    queries: NDArray[np.int64],
     lists: RankedLists,
     candidates: Candidates,
     caption: str,

@@ -48,6 +48,8 @@ from pyrite.ranking.precision import best_precision
 if TYPE_CHECKING:
     from pyrite.cluster.runs.artifacts import Artifacts
     from pyrite.ranking.collections.collection import Collection
+MEASURED = {True: "its best weights before are measured", False: "the ranker before training is measured"}
+"""What is measured of a training that diverged, by whether it had better weights before."""
 
 
 @dataclass(frozen=True)
@@ -168,8 +170,8 @@ class TrainWork(Work):
 
     def report(self, console: Console) -> int:
         if self.outcome.diverged:
-            what = "The training diverged (its loss is no longer a number); its best weights before are measured."
-            print_lines(console, what)
+            measured = MEASURED[self.outcome.best_epoch > 0]
+            print_lines(console, f"The training diverged (its loss is no longer a number); {measured}.")
         for table in (figures(self.planned, self.outcome), sampling(self.outcome)):
             console.print(table, crop=False)
         for rows in zero_shot_rows(self.planned.name, self.outcome):

@@ -68,7 +68,7 @@ class Shard:
 
 def shards_of(encoded: EncodedCollection, config: dict[str, Any]) -> list[Shard]:
     """Return the shards of the requested queries that have a relevant document; refuse a collection without any."""
-    answered = np.diff(encoded.judgements.relevant().offsets) > 0
+    answered = encoded.judgements.answered()
     wanted, size = config["queries"], config["shard"]
     split = (encoded.split >= 0).any()
     shards: list[Shard] = []

@@ -16,7 +16,8 @@ from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.negative_tables import guarded_rows
-from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.collection import Collection, with_prompts
+from pyrite.ranking.collections.pair_dialects import IN_IDS
 from pyrite.ranking.digest import checkpoints_of, digest, files_of
 from pyrite.ranking.threads import threads
 from pyrite.ranking.whole_file import as_parquet
@@ -33,8 +34,8 @@ def rows_of(
 
     Returns:
         The texts, as trainers read them, with labels or scores if there are any. For each of these rows the query's id
-        and lists of ids, ranks, scores and functions, positives first (rank 0, no function). The number of examples
-        without a row, because they have too few negatives.
+        and lists of ids, ranks, scores and functions, positives first (rank 0, no function), and the query's own prompt
+        if some have one. The number of examples without a row, because they have too few negatives.
     """
     count = mined.negatives.shape[1]
     present = mined.negatives >= 0
@@ -65,7 +66,7 @@ def rows_of(
         "ranks": lists(pl.Series(cells(no_function, mined.ranks).ravel())),
         "scores": lists(pl.Series(mined.scores[kept[:, None], columns].ravel()).fill_nan(None)),
         "functions": lists(pl.Series([None, *names], dtype=pl.String).gather(functions)),
-    })  # fmt: skip
+    } | {name: queries[name] for name in IN_IDS if name in queries.columns})  # fmt: skip
     table: dict[str, Any] = {"query": queries["text"]}
     if form == "labelled_pairs":
         table["document"] = collection.gather("text", documents[:, 0])
@@ -136,6 +137,9 @@ def mine_shard(miner: Miner, shard: Shard, store: ResultStore) -> dict[str, Any]
     with threads(config["cpu"]):
         mined = miner.mine(shard)
     texts, beside, left_out = rows_of(mined, miner.collection, miner.names, config["rows"], config["with_scores"])
+    if config["format"] in FORMATS:  # other trainers read texts alone
+        prompts = {name: beside[name] for name in IN_IDS if name in beside.columns}
+        texts, beside = with_prompts(texts.with_columns(**prompts), "query"), beside.drop(IN_IDS, strict=False)
     content = _content(config, texts, beside)
     files = {f"data/{shard.name}{ENDINGS[config['format']]}": content, f"ids/{shard.name}.parquet": as_parquet(beside)}
     if miner.guard.active:

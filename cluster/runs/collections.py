@@ -14,7 +14,7 @@ from pyrite.cluster.config.build import build
 from pyrite.cluster.executors.pieces import run_pieces
 from pyrite.cluster.output.cache import cache_of
 from pyrite.cluster.output.lock import file_lock
-from pyrite.cluster.runs.what_was_read import notes
+from pyrite.cluster.runs.what_was_read import not_measured, notes
 from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.cache import is_cached, open_collection
 from pyrite.ranking.collections.collection import Collection
@@ -60,7 +60,9 @@ class Collections:
         key = digest([repr(reader), config["strict"]])
         if key not in self._collections:
             self.note(f"reading {name}")
-            self._collections[key] = self._open(reader, config)
+            self._collections[key] = collection = self._open(reader, config)
+            for line in (*notes(collection, name), *not_measured(collection, config["encoding"]["relevant_from"])):
+                self.note(line)
         return self._collections[key]
 
     def open_collections(self, config: dict[str, Any]) -> None:

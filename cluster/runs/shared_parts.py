@@ -205,8 +205,8 @@ def function(config: Config, name: str, sources: Sources, base: Base, note: Note
     elif lists is not None and queries is not None:
         note(
             f"{name}: the guard's ranker dropped {counted(guarded.total, 'document')} of the first "
-            f"{guard.deepest or DEEPER * function.depth:,} of each list, and would have dropped {guarded.relevant:,} "
-            "judged relevant"
+            f"{guard.deepest or DEEPER * function.longest(sources):,} of each list, and would have dropped "
+            f"{guarded.relevant:,} judged relevant"
         )
         count = len(base.encoded.queries)
         documents, scores = (

@@ -68,8 +68,7 @@ def _documents_of(name: str, node: Mapping[str, Any]) -> str:
 
 def _unanswered(collection: Collection, least: int) -> str:
     """Return the numbers of queries without a document of at least this grade; empty if there are none."""
-    relevant = collection.judgements.filter(pl.col("grade") >= least)["query"].unique()
-    left = collection.queries.filter(~pl.col("id").is_in(relevant.implode()))["split"]
+    left = _splits_unanswered(collection, least)
     if left.is_empty():
         return ""
     counts, unsplit = _by_split(left), left.null_count()
@@ -80,6 +79,22 @@ def _unanswered(collection: Collection, least: int) -> str:
         f"{unsplit:,} (neither trained on nor measured)": unsplit,
     }
     return f"; queries without a relevant document: {', '.join(applying(parts))}"
+
+
+def not_measured(collection: Collection, least: int) -> list[str]:
+    """Return the line that counts the queries of another collection that a ranker is not measured on; none without any.
+
+    They are test queries, or queries of a collection without splits, without a document of at least this grade.
+    """
+    left, has_splits = _splits_unanswered(collection, least), not collection.queries["split"].is_null().all()
+    count = _by_split(left)["test"] if has_splits else len(left)
+    return [f"queries without a relevant document in {collection.name} (not measured): {count:,}"] if count else []
+
+
+def _splits_unanswered(collection: Collection, least: int) -> pl.Series:
+    """Return the splits of the queries without a document of at least this grade."""
+    relevant = collection.judgements.filter(pl.col("grade") >= least)["query"].unique()
+    return collection.queries.filter(~pl.col("id").is_in(relevant.implode()))["split"]
 
 
 def _by_split(splits: pl.Series) -> dict[str, int]:

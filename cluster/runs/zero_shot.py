@@ -16,6 +16,7 @@ from pyrite.cluster.runs.outcome import Outcome
 from pyrite.ranking.alike import digests, mix
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.origins import Candidates
 from pyrite.ranking.rankers.ranker import Ranker
@@ -34,9 +35,15 @@ class ZeroShot:
 def zero_shot(config: dict[str, Any], sources: Sources, read: EncodedCollection) -> ZeroShot:
     """Return a collection with candidates of each origin of the run, except run files, which have other queries.
 
-    The candidates are those of test queries, or of all queries without splits.
+    The candidates are those of test queries, or of all queries without splits, that have a relevant document.
+
+    Raises:
+        BadInput: if none has one.
     """
     queries = read.queries_of("test") if (read.split >= 0).any() else np.arange(len(read.queries))
+    queries = queries[read.judgements.answered()[queries]]
+    what = "no query to be measured has a relevant document"
+    refuse(not len(queries), what, f"evaluate, {sources.collection.name}", "check its test queries and their grades")
     queries = at_most(config["limits"]["test"], sources.encoded.queries, queries)
     nodes = {name: node for name, node in config["origin"].items() if "path" not in node and name != "category"}
     return ZeroShot(read, {name: build(node, trust="composed").of(sources, queries) for name, node in nodes.items()})

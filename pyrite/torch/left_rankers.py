@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.cluster.runs.trained import read_ranker
-from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.collection import Collection, with_prompts
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.origins import Candidates, without_repeats
 from pyrite.ranking.run_files import lists_of_run
 from pyrite.torch.external_training import numbers
-from pyrite.torch.text_encoder import FunctionEncoder, as_bytes
+from pyrite.torch.text_encoder import Encode, FunctionEncoder, as_bytes
 
 Values = dict[str, NDArray[np.float64]]
 RUNS = ("*.run", "*.trec", "*.run.gz", "*.trec.gz")
@@ -32,12 +32,25 @@ class LeftRanker:
 
     Args:
         measure: returns the values of each measure by query, given candidates and measures.
-        digest: returns a digest of the weights, or of the scores that were measured: equal if nothing was learned
-            differently. Call it after `measure`.
+        digest: returns a digest of the weights, or of the vectors or scores that were measured: equal if nothing was
+            learned differently. Call it after `measure`.
     """
 
     measure: Callable[[Candidates, Sequence[str]], Values]
     digest: Callable[[], str]
+
+
+class DigestedEncoder(FunctionEncoder):
+    """An encoder with the digest of all its vectors: of queries and documents, since one side may learn nothing."""
+
+    def __init__(self, function: Encode) -> None:
+        super().__init__(function)
+        self.content = hashlib.sha256()
+
+    def encode(self, texts: list[str], kind: str) -> Any:
+        vectors = super().encode(texts, kind)
+        self.content.update(numbers(vectors).tobytes())
+        return vectors
 
 
 def left_by(result: Any, folder: Path, collection: Collection, encoded: EncodedCollection) -> LeftRanker:
@@ -63,7 +76,8 @@ def left_by(result: Any, folder: Path, collection: Collection, encoded: EncodedC
 
 
 def _of_object(result: Any, collection: Collection, encoded: EncodedCollection) -> LeftRanker:
-    """Open an object that ranks."""
+    """Open an object that ranks; it reads texts alone, which have the prompts of queries."""
+    collection = collection.changed(queries=with_prompts(collection.queries))
     for name, opened in OBJECTS.items():
         if callable(getattr(result, name, None)):
             return opened(getattr(result, name), collection, encoded)
@@ -86,13 +100,11 @@ def _of_encode(encode: Callable[..., Any], collection: Collection, encoded: Enco
     def vectors(texts: list[str], kind: str) -> Any:
         return getattr(of_kind, f"encode_{kind}", encode)(texts)
 
-    ranker = FunctionEncoder(vectors)
+    ranker = DigestedEncoder(vectors)
     documents, queries = (as_bytes(each["text"].to_list()) for each in (collection.documents, collection.queries))
     read = replace(encoded, documents=documents, queries=queries)
-    probe = numbers(vectors(["a", collection.queries["text"][0]], "query"))
     return LeftRanker(
-        lambda candidates, measures: Evaluation(read, candidates, measures)(ranker),
-        hashlib.sha256(probe.tobytes()).hexdigest,
+        lambda candidates, measures: Evaluation(read, candidates, measures)(ranker), ranker.content.hexdigest
     )
 
 
@@ -117,6 +129,8 @@ def _of_score(score: Callable[..., Any], collection: Collection, encoded: Encode
         for row, (query, documents) in enumerate(zip(candidates.queries, candidates.documents, strict=True)):
             shown = documents[documents >= 0]
             read = numbers(score([queries[int(query)]], [texts.gather(shown.astype(np.uint32)).to_list()]))
+            what = f"returned {read.size} scores for {len(shown)} documents"
+            refuse(read.size != len(shown), what, "trainer", "return an object with one score per document")
             scores[row, documents >= 0] = read.reshape(-1)
         seen.update(scores.tobytes())
         return Evaluation(encoded, candidates, measures).of_scores(scores)

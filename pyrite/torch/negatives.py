@@ -29,6 +29,7 @@ from pyrite.parts import of_negatives, part_given
 from pyrite.ranking.batch import Batch, UpdateResult, pairs_of
 from pyrite.ranking.bounds import checked
 from pyrite.ranking.collections.collection import Collection as RunCollection
+from pyrite.ranking.collections.collection import with_prompts
 from pyrite.ranking.dropout import DropoutSeeds
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.running import listed, settings
@@ -211,6 +212,7 @@ class Negatives(IterableDataset[ServedBatch]):
         rows: str = "tuples",
     ) -> None:
         super().__init__()
+        collection = collection.changed(queries=with_prompts(collection.queries))  # models of others read texts alone
         self.collection, self._parts, self._split = collection, parts, parts["base"].splits[fold]
         self._config, self._score, self._encoder, self._form = _served(config), score, encoder, rows
         base, split = parts["base"], self._split
@@ -289,7 +291,10 @@ class Negatives(IterableDataset[ServedBatch]):
 
     @functools.cached_property
     def dataset(self) -> Dataset:
-        """The pairs as a data set with the columns `query` and `positive`, for a trainer."""
+        """The pairs as a data set with the columns `query` and `positive`, for a trainer.
+
+        If queries have prompts of their own, these are the beginnings of their texts.
+        """
         from datasets import Dataset
 
         pairs = self.training.examples

@@ -24,7 +24,8 @@ class Collection:
         documents: id, text (title and body joined by a space), category, subcategory (Strings, the last two may be
             null). Mapped from a file in the cache, so that millions of documents cost no memory of the process.
         queries: id, text, split, category, subcategory (Strings). Each has a judgement. The split is "train", "dev"
-            or "test", and all three occur; or it is null for all, and `splits.folds` makes splits in turn.
+            or "test", and all three occur; or it is null for all, and `splits.folds` makes splits in turn. A column
+            `prompt` (null for some), if queries have a text of their own before them, with the blank between the two.
         judgements: query, document (Strings), grade (Int32): above 0 is relevant, −1 in TREC's pool and not
             judged, otherwise judged not relevant. In the order of the files; a pair occurs once.
         given: query, document (Strings), score (Float32, or null): documents that came with a query, including
@@ -91,3 +92,15 @@ class Collection:
         if self.ids is not None:
             return self.ids.keys()
         return self.documents["id"].rank("ordinal").to_numpy().astype(np.int32)
+
+
+def with_prompts(queries: pl.DataFrame, text: str = "text") -> pl.DataFrame:
+    """Return queries whose texts begin with their own prompts, for programs that read nothing but texts.
+
+    Args:
+        queries: the queries of a collection, or rows with their texts; a column `prompt` is taken out of it.
+        text: the column of the texts.
+    """
+    if "prompt" not in queries.columns:
+        return queries
+    return queries.with_columns(pl.concat_str("prompt", text, ignore_nulls=True).alias(text)).drop("prompt")

@@ -26,6 +26,8 @@ BESIDE = "scores beside"
 """The column of the scores in the tables `ids` that `pyrite mine` writes."""
 OF_IDS = {"query_id": "query_id", "document_ids": "document_ids", BESIDE: "scores"}
 """The columns of the tables in `ids`, by what they are called beside the columns of `data`."""
+IN_IDS = ("prompt",)
+"""Columns that these tables have if queries have prompts of their own."""
 SCORES = (
     ("scores",), ("score",), SEPARATE, ("similarity",), ("similarity_score",), ("relevance_score",), ("ce_score",),
     ("teacher_score",), ("rating",), (BESIDE,),

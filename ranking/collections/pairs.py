@@ -23,7 +23,7 @@ from pyrite.ranking.collections.candidate_files import each_once
 from pyrite.ranking.collections.checks import are_distinct
 from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
 from pyrite.ranking.collections.json_rows import JsonPoint
-from pyrite.ranking.collections.pair_dialects import OF_IDS
+from pyrite.ranking.collections.pair_dialects import IN_IDS, OF_IDS
 from pyrite.ranking.collections.reader import (
     DOCUMENTS,
     GIVEN,
@@ -47,6 +47,7 @@ from pyrite.ranking.collections.row_files import (
     unread_files,
 )
 from pyrite.ranking.collections.row_forms import Parts, RowForm
+from pyrite.ranking.collections.row_values import Document
 from pyrite.ranking.collections.splits import TRAIN, split_named, with_test
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import HUB, URI, local_path
@@ -86,7 +87,8 @@ class Pairs(Reader):
         scores: a column of one score for each document of the row, positives first, or for each negative; or one column
             for each. `teacher`: the scores are a teacher's, and all documents without a label are relevant. `margin`:
             they are margins between the positive and each negative, also if their column is called label, as in
-            sentence-transformers. None takes scores, score, or pos_scores and neg_scores.
+            sentence-transformers; those to a query's first positive alone are read. None takes scores, score, or
+            pos_scores and neg_scores.
         label: a column of grades, of a row's one document or of its list: above 0 is relevant. None takes label or
             labels; with negatives only if each document has one.
         relevant_from: the lowest label or score of a relevant document, if they are not grades.
@@ -108,7 +110,7 @@ class Pairs(Reader):
     encoding: str = "utf-8"
     quote: str | None = None
 
-    version = 8
+    version = 9
 
     @property
     def name(self) -> str:
@@ -180,8 +182,13 @@ class Pairs(Reader):
             content.facts["files without a split in their name"] = f"{', '.join(unnamed[:3])} read as train"
             files = {file: split or TRAIN for file, split in files.items()}
         content.facts |= not_read(unread_files(local_path(self.path), files))
+        content.reads_margins = self.scores == "margin"
         content.write_documents(self._read_files(files, form, content, faults))
         content.finish()
+        content.facts |= counted({
+            f"columns with texts that are written as lists, {how}": (count, f" (such as {first[:60]})")
+            for how, (count, first) in form.lists.items()
+        })  # fmt: skip
         lacking = self.scores is not None and not content.scored
         refuse(lacking, "no row has a score", self.path, "leave collection.scores out, or name the column of scores")
         if others := form.unread():
@@ -250,6 +257,7 @@ class _Content:
         self.facts: dict[str, str] = {}
         self.source: dict[str, Any] = {"rows": 0}
         self.scored = 0  # documents with a score
+        self.reads_margins = False
         self.prompts = pl.DataFrame(schema=PROMPTS)
         self.splits = 0  # rows with a column that names their split
         self.other_splits = Counter[str]()  # rows with another value in it
@@ -257,6 +265,8 @@ class _Content:
         self._numbers, self._number = 0, ""  # documents that are whole numbers, and one of them
         self._rows, self._asked = _ChunkedRows(ROWS), _ChunkedRows(ASKED)
         self._prompts: dict[str, str] = {}  # by query
+        self._positives: dict[str, str] = {}  # by query, the positive that its margins are to
+        self._other_margins = 0  # rows with margins to another positive of their query
         self._other_prompts, self._no_prompts = 0, 0  # rows with another prompt of their query, or one that is no text
 
     def add(
@@ -270,20 +280,35 @@ class _Content:
             self._asked.append((query, parts.query, file, line))
         if parts.prompt is not None:
             self._add_prompt(query, parts.prompt)
-        for document in parts.documents:
+        is_scored = True
+        for number, document in enumerate(parts.documents):
             text = document.text.strip()
             identifier, is_new = self._document_ids.of(text, document.id, file, line, faults)
             if is_new and text.isdecimal():
                 self._numbers, self._number = self._numbers + 1, text
             if is_new:
                 yield identifier, text, file, line
-            self._rows.append((query, identifier, document.grade, document.score, split, file, line))
+            if number == 0 and self.reads_margins:
+                is_scored = self._are_to_one_positive(query, identifier, parts.documents)
+            score = document.score if is_scored else None
+            self._rows.append((query, identifier, document.grade, score, split, file, line))
+
+    def _are_to_one_positive(self, query: str, positive: str, documents: Sequence[Document]) -> bool:
+        """Return whether a row's margins are to the first positive of its query that has any, and count the others.
+
+        A score is that of a document and a query, so it can't hold the margins to several.
+        """
+        if all(document.score is None for document in documents):
+            return True
+        is_first = self._positives.setdefault(query, positive) == positive
+        self._other_margins += not is_first
+        return is_first
 
     def _add_prompt(self, query: str, prompt: Any) -> None:
         """Keep the first prompt of a query, and count the others."""
         if not isinstance(prompt, str) or isinstance(prompt, JsonPoint):
             self._no_prompts += 1
-        elif self._prompts.setdefault(query, sys.intern(prompt)) != prompt:
+        elif self._prompts.setdefault(query, sys.intern(str(prompt))) != prompt:
             self._other_prompts += 1
 
     def split_of(self, value: Any) -> str | None:
@@ -330,6 +355,9 @@ class _Content:
         wrong = negatives.join(relevant, on=pair, how="semi").select(pl.len()).collect().item()
         self.facts |= counted({
             "files with a column of splits": (self.splits, " rows name theirs"),
+            "rows with margins to another positive than the first of their query": (
+                self._other_margins, ", which are not read"
+            ),
             "rows with another prompt than the first of their query": (self._other_prompts, ", which is not read"),
             "rows whose prompt is no text": (self._no_prompts, ", which is not read"),
             "rows whose split is unknown": (others.total(), f" ({unknown}), read as if without one"),
@@ -438,7 +466,8 @@ def _with_ids(rows: Iterator[Row], table: Path | None, file: Path, faults: Fault
         _, beside = next(ids, (0, {}))
         refuse(not beside, "has more rows than its table in `ids`", file, MINE_AGAIN)
         refuse([name for name in OF_IDS.values() if name not in beside], "has no column {}", table, MINE_AGAIN)
-        yield line, dict(row) | {name: beside[column] for name, column in OF_IDS.items()}
+        columns = OF_IDS | {name: name for name in IN_IDS if name in beside}
+        yield line, dict(row) | {name: beside[column] for name, column in columns.items()}
     refuse(next(ids, None), "has fewer rows than its table in `ids`", file, MINE_AGAIN)
 
 

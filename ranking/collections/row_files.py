@@ -1,6 +1,7 @@
 """Reads tables of rows: parquet, CSV, TSV, JSON and what the library datasets saves. Each row is a dict of its values.
 
-Texts, numbers and ids of CSV and JSON stay as they are written: nothing is guessed from how a value looks.
+Texts, numbers and ids of CSV and JSON stay as they are written: nothing is guessed from how a value looks. A cell that
+begins as a list does is marked (`pyrite.ranking.collections.row_values.ListCell`), since cells can't hold lists.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pyrite.ranking.collections.json_rows import JsonPoint, are, json_rows, rows
 from pyrite.ranking.collections.names import repeated
 from pyrite.ranking.collections.opened import ENDINGS, compression_of, encoding_of, open_bytes, plain_name
 from pyrite.ranking.collections.pair_dialects import NAME_BESIDE, unnamed
+from pyrite.ranking.collections.row_values import cell
 from pyrite.ranking.collections.splits import split_named
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.similar import similar_path
@@ -360,7 +362,7 @@ def _of_table(table: Any, file: Path, faults: Faults, encoding: str, named: bool
         elif what := _undecoded(cells, encoding):
             faults.report_encoding(what, file, start, "cp1252")
         else:
-            yield start, dict(zip(header, cells, strict=True))
+            yield start, dict(zip(header, map(cell, cells), strict=True))
 
 
 def _undecoded(cells: Sequence[str], encoding: str) -> str:

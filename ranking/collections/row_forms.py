@@ -32,12 +32,14 @@ from pyrite.ranking.collections.pair_dialects import (
 )
 from pyrite.ranking.collections.row_values import (
     Document,
+    ListCell,
     documents,
     identifier,
     is_missing,
     numbers,
     query_text,
     titled,
+    written_list,
 )
 
 LOOK_LIKE: Mapping[str, Callable[[str], object]] = {
@@ -93,6 +95,7 @@ class RowForm:
 
     Attributes:
         classes: the names of the classes of columns of labels, in the file that is read.
+        lists: the number of texts that are written as lists, and the first of them, by how they were read.
     """
 
     query: str | None
@@ -102,6 +105,7 @@ class RowForm:
     label: str | None
     relevant_from: float | None
     classes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    lists: dict[str, tuple[int, str]] = field(default_factory=dict)
     _known: dict[tuple[str, ...], _Columns] = field(default_factory=dict, repr=False)
 
     def used(self) -> list[str]:
@@ -133,10 +137,10 @@ class RowForm:
         if key not in self._known:
             self._known[key] = self._columns(key)
         row, columns = _plain(row, self._known[key])
-        query = query_text(row.get(columns.query))
+        query = query_text(self._noted(row.get(columns.query)))
         refuse_row(not query.strip(), "the query is empty", kind="empty text")
         positives = self._positives(row, columns)
-        negatives = [one for name in columns.negatives for one in documents(row.get(name), f"column {name}")]
+        negatives = [one for name in columns.negatives for one in self._documents(row, name)]
         refuse_row(not all(document.text.strip() for document in positives), "a document is empty", kind="empty text")
         graded = _named(self._graded(positives, negatives, row, columns), columns.value("document_ids", row))
         kept = [document for document in graded if document.text.strip()]
@@ -193,13 +197,25 @@ class RowForm:
 
     def _positives(self, row: Mapping[str, Any], columns: _Columns) -> list[Document]:
         """Return the documents of the column of positives, each with the title of the row."""
-        positives = documents(row.get(columns.positive), f"column {columns.positive}")
+        positives = self._documents(row, columns.positive)
         if not positives:
             raise RowFault(f"the document (column {columns.positive}) is empty", kind="empty text")
         if columns.title is not None:
             title = " ".join(part.text for part in documents(row[columns.title], "the title"))
             positives = [document._replace(text=titled(title, document.text)) for document in positives]
         return positives
+
+    def _documents(self, row: Mapping[str, Any], name: str) -> list[Document]:
+        """Return the documents of a column."""
+        return documents(self._noted(row.get(name)), f"column {name}")
+
+    def _noted(self, value: Any) -> Any:
+        """Return a value; count it if it is a text that is written as a list."""
+        if isinstance(value, str) and value.startswith("[") and written_list(value) is not None:
+            how = "taken apart" if isinstance(value, ListCell) else "read as they are"
+            count, first = self.lists.get(how, (0, str(value)))
+            self.lists[how] = count + 1, first
+        return value
 
     def _graded(
         self, positives: list[Document], negatives: list[Document], row: Mapping[str, Any], columns: _Columns
@@ -233,7 +249,9 @@ class RowForm:
             raise RowFault("no label")
         if self.relevant_from is not None:
             return int(label >= self.relevant_from)
-        if not label.is_integer() or abs(label) >= 2**31:
+        is_whole = label.is_integer()
+        refuse_row(is_whole and abs(label) >= 2**31, f"a label is out of range ({label:.0f}): it has 32 bits")
+        if not is_whole:
             remedy = "name it by collection.scores, or give a relevant document's lowest one: collection.relevant_from"
             raise RowFault(f"a label is no whole number ({label:g}): is it a score?", remedy)
         return int(label)
@@ -259,6 +277,8 @@ class RowForm:
         if columns.are_separate():
             return [*_as_many(given[0], ahead, "pos_scores"), *_as_many(given[1], behind, "neg_scores")]
         if self.scores == "margin":
+            what = f"has {ahead} positives and one margin per negative: it is unclear whose they are"
+            refuse_row(ahead > 1, what, "write one row per positive, or set strict=false to skip and count such rows")
             margins = [None if margin is None else -margin for margin in scores]
             return [*[0.0] * ahead, *_as_many(margins, behind, "margins", "negatives")]
         if self.scores is None and ahead == behind == len(columns.scores) == len(scores) == 1:

@@ -28,6 +28,23 @@ class Document(NamedTuple):
     score: float | None = None
 
 
+class ListCell(str):
+    """A cell of a CSV or TSV file that begins as a list does: it may be one, since cells hold nothing but text.
+
+    A text of a format with lists is a text.
+    """
+
+    __slots__ = ()
+
+
+LIST_STARTS = ("[", "array(")
+
+
+def cell(text: str) -> str:
+    """Return a cell of a CSV or TSV file, marked if it begins as a list does."""
+    return ListCell(text) if text.startswith(LIST_STARTS) else text
+
+
 @singledispatch
 def documents(value: Any, what: str) -> list[Document]:
     """Return the documents of a value: a text, a passage (an object), messages of a chat, or a list of these.
@@ -40,7 +57,7 @@ def documents(value: Any, what: str) -> list[Document]:
 
 def query_text(value: Any) -> str:
     """Return the text of a query: a text, a number, or messages of a chat."""
-    if isinstance(value, str) and not value.startswith("[") and not isinstance(value, JsonPoint):
+    if type(value) is str:
         return value  # as nearly all are
     texts = [document.text for document in documents(value, "the query")]
     if len(texts) < 2:
@@ -91,7 +108,7 @@ def _of_written_number(value: str, what: str) -> list[float | None]:
 def number(value: Any, what: str) -> float:
     """Return the number that a value is, or that a text writes, within the range of single precision."""
     try:
-        read = float(WRITTEN.get(value, value))
+        read = _as_float(value)
     except (TypeError, ValueError):
         if what == "label" and (grade := _grade_of(str(value))) is not None:
             return grade
@@ -103,6 +120,13 @@ def number(value: Any, what: str) -> float:
         kind = "not a number" if math.isnan(read) else "out of range"
         raise RowFault(f"the {what} is {kind} ({read:g})")
     return read
+
+
+def _as_float(value: Any) -> float:
+    """Return a value as a number. Python takes 1_000 for one, and nothing else that writes files does."""
+    if isinstance(value, str) and "_" in value:
+        raise ValueError(value)
+    return float(WRITTEN.get(value, value))
 
 
 def _grade_of(word: str) -> float | None:
@@ -118,10 +142,12 @@ def _of_nothing(value: None, what: str) -> list[Document]:
 
 @documents.register
 def _of_text(value: str, what: str) -> list[Document]:
-    if value.startswith(("[", "array(")):
-        items = _unpacked(value, str, what)
-        return [Document(items)] if isinstance(items, str) else documents(items, what)
     return [Document(value)] if value.strip() else []
+
+
+@documents.register
+def _of_cell(value: ListCell, what: str) -> list[Document]:
+    return documents(_unpacked(str(value), str, what), what)
 
 
 @documents.register
@@ -209,18 +235,27 @@ LIKE_LIST = re.compile(rf"{_LIST}|{_ARRAY}|\[\s*{_ARRAY}(?:{_BETWEEN}{_ARRAY})*{
 def _unpacked(text: str, kind: type, what: str) -> Any:
     """Return the list that a text is, written by Python or as JSON, as pandas leaves it in a CSV; or the text itself.
 
+    See `written_list`.
+
     A list of texts that can't be taken apart, as NumPy prints it, is refused.
 
     Args:
         kind: the class of items by which a list is one; it may have others and nulls too.
     """
-    items = _python(text) if text.endswith("]") else None
-    if items is not None and (not items or any(item is None or isinstance(item, kind) for item in items)):
+    items = written_list(text, kind)
+    if items is not None:
         return items
     remedy = "write lists as JSON, or one column per document (negative_1, negative_2)"
     what = f"{what} is a list as NumPy prints it, which can't be taken apart"
     refuse_row(kind is str and LIKE_LIST.fullmatch(text), what, remedy)
     return text
+
+
+def written_list(text: str, kind: type = str) -> list[Any] | None:
+    """Return the list that a text is, written by Python or as JSON; None if it is none."""
+    items = _python(text) if text.startswith("[") and text.endswith("]") else None
+    is_list = items is not None and (not items or any(item is None or isinstance(item, kind) for item in items))
+    return items if is_list else None
 
 
 def _python(text: str) -> list[Any] | None:

@@ -109,12 +109,17 @@ class ListMLE(SoftmaxObjective):
 
 
 def gains_of(block: Block) -> Tensor:
-    """Return 2^grade − 1 for relevant documents and 0 for all others. Shape [b, 1 + n]."""
-    return (2**block.labels - 1).masked_fill(~block.present, 0)
+    """Return 2^grade − 1 for relevant documents and 0 for all others, divided by 2 to the row's highest grade.
+
+    An nDCG is a quotient of sums of gains, of which the power of two is no part: it is the same to the last bit, and
+    2^grade is no number from grade 128 on. Shape [b, 1 + n].
+    """
+    highest = block.labels.amax(1, keepdim=True)
+    return (2 ** (block.labels - highest) - 2**-highest).masked_fill(~block.present, 0)
 
 
 def ideal_dcg(gains: Tensor, cutoff: int | None = None) -> Tensor:
-    """Return the DCG of each row's best order, at least a tiny number. Shape [b]."""
+    """Return the DCG of each row's best order by its gains, at least a tiny number. Shape [b]."""
     best = gains.sort(1, descending=True).values[:, :cutoff]
     ranks = torch.arange(2, 2 + best.shape[1], device=gains.device)
     return (best / torch.log2(ranks)).sum(1).clamp(min=1e-9)

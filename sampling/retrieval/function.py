@@ -84,6 +84,10 @@ class RetrievalFunction(Supplier):
         """
         return None
 
+    def longest(self, sources: Sources) -> int:
+        """Return the length of its longest list, at most `depth`: so wide are the lists of a run."""
+        return self.depth
+
     def own_scores(
         self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
     ) -> NDArray[np.float32] | None:

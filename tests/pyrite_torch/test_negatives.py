@@ -13,12 +13,29 @@ from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.assemble import assemble
 from pyrite.ranking.errors import BadInput
 from pyrite.torch import Negatives
+from pyrite.torch.batch_versions import LoaderCounts
+from tests.ranking.collections.animals import write_lines
 
 SEVERAL = ["policy=mixture", "policy.per=negative", "function=[bm25,random]", "selector=uniform"]
 
 
 def lengths(queries: Sequence[str], documents: Sequence[Sequence[str]]) -> np.ndarray:
     return np.array([[len(text) for text in row] for row in documents], np.float32)
+
+
+def test_prompts_of_queries_begin_their_texts(tmp_path, own_cache):
+    """Other trainers read texts alone."""
+    rows = [{"query": f"who is {n}", "positive": f"it is {n}", "instruction": f"Find {n % 2}:"} for n in range(20)]
+    path = write_lines(tmp_path / "rows.jsonl", rows)
+    negatives = Negatives(["collection=pairs", f"collection.path={path}", "vectors=random", "function=random"])
+    texts = {f"Find {n % 2}: who is {n}" for n in range(20)}
+    assert set(negatives.dataset["query"]) < texts
+    batch = next(iter(negatives))
+    assert set(batch.queries) < texts
+    found = negatives._batch_negatives(tmp_path / "index", LoaderCounts(1)).texts(
+        [(batch.queries[0], batch.documents[0][0])], None
+    )
+    assert len(found[0]) > 0
 
 
 def test_batches_are_those_of_a_training(base):

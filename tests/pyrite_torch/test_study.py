@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -24,7 +25,9 @@ from pyrite.cluster.output.manifest import resume_command
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.outcome import read_outcome
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.origins import Bm25Candidates, FullCollection
 from pyrite.torch import train_process
+from pyrite.torch.left_rankers import left_by
 from tests.cluster.waiting import until
 from tests.pyrite_torch.ends import ends
 from tests.pyrite_torch.tiny_trainer import open_model
@@ -280,6 +283,40 @@ def test_the_seed_must_act_on_scores(base, start, place, here):
     options = ["trainer=train.py:ranks", "trainer.kind=score", "function=bm25", "seeds=2", *HERE]
     with pytest.raises(BadInput, match="seeds 0 and 1 left equal weights"):
         study(base, start, *options)
+
+
+@pytest.mark.parametrize("side", ["query", "document"])
+def test_a_ranker_is_known_by_the_vectors_of_both_sides(tiny_sources, tmp_path, side):
+    """One of them may be frozen, or need no inference."""
+
+    def digest(seed: int) -> str:
+        def vectors(kind: str, texts: list[str]) -> np.ndarray:
+            counts = np.array([[text.count(letter) for letter in "abcde"] for text in texts], np.float32)
+            return counts * (1 + seed if kind == side else 1)
+
+        encode = {f"encode_{kind}": partial(vectors, kind) for kind in ("query", "document")}
+        left = left_by(Towers(**encode), tmp_path, tiny_sources.collection, tiny_sources.encoded)
+        left.measure(FullCollection().of(tiny_sources, np.arange(4)), ["RR@10"])
+        return left.digest()
+
+    assert digest(0) == digest(0)
+    assert digest(0) != digest(1)
+
+
+def test_an_object_with_several_scores_per_document_is_refused(tiny_sources, tmp_path):
+    """A cross-encoder of two classes."""
+    classes = SimpleNamespace(predict=lambda pairs: np.zeros((len(pairs), 2)))
+    left = left_by(classes, tmp_path, tiny_sources.collection, tiny_sources.encoded)
+    candidates = Bm25Candidates(depth=3).of(tiny_sources, np.arange(4))
+    with pytest.raises(BadInput, match=r"trainer: returned \d+ scores for \d+ documents; return an object with one"):
+        left.measure(candidates, ["RR@10"])
+
+
+class Towers(SimpleNamespace):
+    """A model with two sides."""
+
+    def encode(self, texts):
+        raise NotImplementedError
 
 
 def test_an_untouched_checkpoint_equals_the_untrained_row(base, start, place, here):

@@ -15,6 +15,7 @@ from pyrite.analysis.statistics.across_places import summarise_zero_shot
 from pyrite.cluster.commands.train_tables import by_collection
 from pyrite.cluster.runs.collections import collections_of
 from pyrite.ranking.errors import BadInput
+from tests.cluster.command_line import command
 from tests.made_up import write_beir
 
 VALUES = {"random": (0.2, 0.5), "bm25": (0.4, 0.1)}
@@ -88,6 +89,35 @@ def test_a_row_each_and_their_mean(base, beir_folder, others, tmp_path):
     assert plain.measures == run.measures  # it learns nothing from them
     with pytest.raises(BadInput, match=r"no zero_shot\.parquet"):
         plain.frame("zero_shot")
+
+
+def test_queries_without_a_relevant_document_are_not_measured(base, tmp_path, own_cache, capsys):
+    """As in a run, and as `pyrite rank` measures: a mean over them would be a share of the value."""
+    own, out = write_beir(tmp_path / "own"), tmp_path / "run"
+    test = own / "qrels" / "test.tsv"
+    test.write_text(re.sub(r"(q[49]\td\d\t)1", r"\g<1>0", test.read_text()))  # two of eight
+    options = ["measures=[AP@10]", "origin=bm25"]
+    training = ["ranker=static", "function=random", "training.max_epochs=1"]
+    overrides = [*base, f"collection.path={own}", *options, *training]
+    assert command("train", *overrides, f"evaluate=[{own}]", f"out={out}") == 0
+    run = pyrite.TrainingResult(str(out))
+    said = "queries without a relevant document{} (not measured): 2"
+    assert said.format(" in own") in capsys.readouterr().out
+    (row, _) = run.frame("zero_shot").rows(named=True)
+    assert row["queries"] == 6
+    assert row["value"] == run.measures["bm25:AP@10"]
+    of_rank = ["collection=beir", f"collection.path={own}", *options]
+    assert command("rank", str(out), *of_rank, f"out={tmp_path / 'r.run'}") == 0
+    output = capsys.readouterr().out
+    assert "ranking for 8 test queries" in output
+    assert said.format("") in output
+    assert re.search(rf"AP@10 +{row['value']:.4f} +{row['bm25']:.4f}", output)
+    test.write_text(re.sub(r"\t1\n", r"\t0\n", test.read_text()))
+    assert command("rank", str(out), *of_rank, f"out={tmp_path / 'none.run'}") == 0
+    assert "(not measured): 8\n" in (output := capsys.readouterr().out)
+    assert "AP@10" not in output
+    with pytest.raises(BadInput, match="evaluate, own: no query to be measured has a relevant document"):
+        pyrite.train([*base, *options, *training, f"evaluate=[{own}]"])
 
 
 def test_the_terminal_shows_all_figures_whole():

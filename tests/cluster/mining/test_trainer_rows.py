@@ -2,6 +2,7 @@
 
 import json
 
+import polars as pl
 import pytest
 
 import pyrite
@@ -10,6 +11,8 @@ from pyrite.cluster.mining.trainer_rows import FORMATS
 from pyrite.ranking.collections.cache import open_collection
 from pyrite.ranking.collections.pairs import Pairs
 from pyrite.ranking.errors import BadInput
+from tests.cluster.command_line import command
+from tests.ranking.collections.animals import write_lines
 
 SHAPES = {
     "tevatron": {"query_id", "query", "positive_passages", "negative_passages"},
@@ -71,3 +74,25 @@ def test_scores_are_for_flagembedding(beir_folder, tmp_path):
     ):
         with pytest.raises(BadInput, match=message):
             lines(beir_folder, tmp_path / "refused", **options)
+
+
+@pytest.mark.parametrize("form", ["parquet", "tevatron"])
+def test_prompts_of_queries_are_kept(tmp_path, own_cache, capsys, form):
+    """In `ids` for Pyrite, and before the query where nothing but texts is read."""
+    kept = {f"who is {n}": f"Find {n % 2}: " for n in range(8)}
+    rows = [
+        {"query": text, "positive": f"it is {text[-1]}", "instruction": prompt.strip()} for text, prompt in kept.items()
+    ]
+    path, out = write_lines(tmp_path / "rows.jsonl", rows), tmp_path / "mined"
+    options = ["collection=pairs", f"collection.path={path}", "function=random", "count=1", "queries=all"]
+    assert command("mine", *options, f"format={form}", f"out={out}") == 0
+    said = {"parquet": "in the column prompt of ids/", "tevatron": "before the queries, in their texts"}[form]
+    assert f"prompts of queries: {said}" in " ".join(capsys.readouterr().out.split())
+    assert f"- prompts: {said}" in (out / "README.md").read_text()
+    queries = open_collection(Pairs(out), tmp_path / "cache").queries
+    if form == "tevatron":
+        assert set(queries["text"]) == {prompt + text for text, prompt in kept.items()}
+        assert "prompt" not in queries.columns
+    else:
+        assert dict(queries.select("text", "prompt").iter_rows()) == kept
+        assert pl.read_parquet(out / "data").columns == ["query", "positive", "negative"]

@@ -13,6 +13,7 @@ from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.assemble import make_ranker
 from pyrite.cluster.runs.execute import run
 from pyrite.ranking.errors import BadInput
+from pyrite.results import TrainingResult
 from tests.cluster.command_line import command
 from tests.sampling.outside import IN_BATCH, WINDOW
 
@@ -215,4 +216,8 @@ def test_train_says_that_its_training_diverged(base, tmp_path, monkeypatch, caps
     (tmp_path / "nans.py").write_text(content)
     monkeypatch.syspath_prepend(str(tmp_path))
     assert command("train", *base, "objective._target_=nans.NaN", "function=bm25", f"out={tmp_path / 'out'}") == 0
-    assert "The training diverged (its loss is no longer a number)" in capsys.readouterr().out
+    said = "The training diverged (its loss is no longer a number); the ranker before training is measured."
+    assert said in " ".join(capsys.readouterr().out.split())
+    result = TrainingResult(str(tmp_path / "out"))
+    assert result.diverged
+    assert "diverged" in repr(result)

@@ -41,8 +41,6 @@ LINES = {
         {"query": row["query"], "positive_passages": {"docid": [str(n)], "title": [""], "text": [row["answer"]]}}
         for n, row in enumerate(ROWS)
     ],
-    "a list of Python": [row | {"negatives": "['Nobody', \"An owl's\"]"} for row in ROWS],
-    "a list of JSON": [row | {"answer": json.dumps([row["answer"]]), "negatives": '["Nobody"]'} for row in ROWS],
     "labels in a text": [{**row, "answer": [row["answer"], "Nobody"], "labels": "[1, 0]"} for row in ROWS],
 }  # fmt: skip
 LINES |= {
@@ -74,13 +72,44 @@ def test_arrays_after_each_other_are_all_read(tmp_path, read, name, indent):
 
 
 @pytest.mark.parametrize(
-    "cell", ["['Nobody', None]", "['Nobody',  'Nobody']", "[\"Nobody\", 'Nobody']", '["Nobody", null]', "[]", "[None]"]
+    "cell",
+    [
+        "['Nobody', \"An owl's\"]",
+        "['Nobody', None]",
+        "['Nobody',  'Nobody']",
+        "[\"Nobody\", 'Nobody']",
+        '["Nobody", null]',
+        "[]",
+        "[None]",
+    ],
 )
 def test_lists_in_a_cell_are_read_however_they_are_written(tmp_path, read, cell):
-    pl.DataFrame([row | {"negatives": cell} for row in ROWS]).write_csv(tmp_path / "rows.csv")
+    rows = [row | {"answer": json.dumps([row["answer"]]), "negatives": cell} for row in ROWS]
+    pl.DataFrame(rows).write_csv(tmp_path / "rows.csv")
     collection = read(Pairs(tmp_path / "rows.csv"))
     assert answers(collection) == EXPECTED
-    assert set(collection.documents["text"]) - {*ANSWERS} == ({"Nobody"} if "Nobody" in cell else set())
+    assert set(collection.documents["text"]) - {*ANSWERS} == {text for text in ("Nobody", "An owl's") if text in cell}
+    said = "columns with texts that are written as lists, taken apart"
+    assert collection.facts[said] == f"{2 * len(ROWS)} (such as {rows[0]['answer']})"
+
+
+LIKE_LISTS = ['["anna", "bob"]', "[None, 1, 2]", "[]", '["x", "y", 5]', "['a b' 'c d']", "array(['a'])"]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl", "arrow"])
+def test_a_text_of_a_format_with_lists_is_a_text(tmp_path, read, ending):
+    """A corpus of code or JSON has such texts."""
+    rows = [
+        {"query": f"{text} {number}", "positive": text, "negatives": [f"{text} or not", *LIKE_LISTS[:number]]}
+        for number, text in enumerate(LIKE_LISTS)
+    ]
+    write = {"parquet": "write_parquet", "jsonl": "write_ndjson", "arrow": "write_ipc"}[ending]
+    getattr(pl.DataFrame(rows), write)(tmp_path / f"rows.{ending}")
+    collection = read(Pairs(tmp_path / f"rows.{ending}"))
+    assert answers(collection) == {row["query"]: {row["positive"]} for row in rows}
+    assert set(collection.documents["text"]) == {*LIKE_LISTS, *(f"{text} or not" for text in LIKE_LISTS)}
+    said = "columns with texts that are written as lists, read as they are"
+    assert collection.facts[said] == f"4 (such as {LIKE_LISTS[0]})"
 
 
 @pytest.mark.parametrize(
@@ -96,9 +125,8 @@ def test_lists_in_a_cell_are_read_however_they_are_written(tmp_path, read, cell)
 )
 def test_a_text_that_only_begins_like_a_list_is_a_text(tmp_path, read, text):
     """Code, for example."""
-    rows = [row | {"negative": text} for row in ROWS]
-    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert text in set(read(Pairs(tmp_path / "rows.jsonl")).documents["text"])
+    pl.DataFrame([row | {"negative": text} for row in ROWS]).write_csv(tmp_path / "rows.csv")
+    assert text in set(read(Pairs(tmp_path / "rows.csv")).documents["text"])
 
 
 HALF = r'{"query": "half", "positive": "\uD83D"}'

@@ -297,6 +297,22 @@ def test_a_margin_is_a_margin(pairs):
     assert negatives.scores[:, 1].astype(str).tolist() == ["nan"] * len(ROWS)
 
 
+@pytest.mark.parametrize("other", ["a stone", "a pebble"])
+def test_margins_to_several_positives_of_a_query_are_not_on_one_scale(pairs, other):
+    """MS MARCO has such queries: the margin between one positive and the other's negative is in no row."""
+    first = ROWS[0] | {"negative": "a stone", "score": 2.5}
+    rows = [first, first | {"answer": "another answer", "negative": other, "score": 0.5}]
+    read = pairs(rows, scores="margin")
+    known = dict(read.given.drop_nulls("score").select("document", "score").iter_rows())
+    texts = dict(read.documents.select("id", "text").iter_rows())
+    assert {texts[name]: score for name, score in known.items()} == {first["answer"]: 0.0, "a stone": -2.5}
+    assert len(read.judgements) == 2
+    assert read.facts["rows with margins to another positive than the first of their query"] == "1, which are not read"
+    listed = [ROWS[0] | {"answer": ["one", "two"], "negative": ["a stone"], "score": [2.5]}]
+    with pytest.raises(BadInput, match=r"has 2 positives and one margin per negative: .*write one row per positive"):
+        pairs(listed, scores="margin")
+
+
 @pytest.mark.parametrize("margins", [2.5, -1.0, 7, 0, [2.5], [7, -1]])
 @pytest.mark.parametrize("name", ["label", "labels"])
 def test_a_margin_that_is_called_label_is_no_grade(pairs, name, margins):

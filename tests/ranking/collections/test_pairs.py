@@ -111,11 +111,17 @@ def test_files_are_splits_and_what_is_one_is_cut(tmp_path, cache):
     assert whole.given.height == 20
 
 
-def test_a_label_that_is_no_whole_number_is_named(tmp_path, faulty):
-    rows = [{"query": "c", "positive": "d", "label": 1}, {"query": "a", "positive": "b", "label": 0.5}]
-    collection = faulty(
-        Pairs(json_lines(tmp_path, rows), test=0), "rows.jsonl:2", "broken line", "a label is no whole number"
-    )
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        (0.5, "a label is no whole number"),
+        (-(2**31), "a label is out of range (-2147483648)"),
+        ("1_000", "the label '1_000' is not a number"),
+    ],
+)
+def test_a_label_that_is_no_whole_number_is_named(tmp_path, faulty, label, said):
+    rows = [{"query": "c", "positive": "d", "label": 1}, {"query": "a", "positive": "b", "label": label}]
+    collection = faulty(Pairs(json_lines(tmp_path, rows), test=0), "rows.jsonl:2", "broken line", said)
     assert collection.queries["text"].to_list() == ["c"]
 
 

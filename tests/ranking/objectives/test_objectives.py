@@ -160,6 +160,30 @@ def test_lambdarank_by_hand():
     assert value(LambdaRank(cutoff=1), block()) == pytest.approx(cut / 3, rel=1e-6)
 
 
+@pytest.mark.parametrize("objective", [LambdaRank(), LambdaRank(cutoff=2), ApproxNDCG()])
+def test_gains_of_large_grades_are_numbers_and_those_of_small_ones_as_written(objective, monkeypatch):
+    """2^grade is no number of single precision from grade 128 on: counts of clicks are grades too."""
+    scores = torch.randn(200, 6, generator=torch.Generator().manual_seed(0))
+
+    def learned(grades: Tensor) -> tuple[Tensor, Tensor]:
+        leaf = scores.clone().requires_grad_()
+        loss = objective.loss(leaf, Block(torch.ones(grades.shape, dtype=torch.bool), find_gains=lambda: grades))
+        loss.backward()
+        assert leaf.grad is not None
+        return loss.detach(), leaf.grad
+
+    large = torch.randint(0, 2000, scores.shape, generator=torch.Generator().manual_seed(1)).float()
+    loss, gradient = learned(large)
+    assert loss.isfinite()
+    assert gradient.isfinite().all()
+    assert gradient.abs().sum() > 0
+    small = torch.randint(0, 6, scores.shape, generator=torch.Generator().manual_seed(2)).float()
+    relative = learned(small)
+    written = lambda block: (2**block.labels - 1).masked_fill(~block.present, 0)  # noqa: E731
+    monkeypatch.setattr("pyrite.ranking.objectives.listwise.gains_of", written)
+    assert all(map(torch.equal, relative, learned(small)))
+
+
 def test_approx_ndcg_by_hand():
     first = 1 + sigmoid(2) + sigmoid(1)
     third = 1 + sigmoid(1) + sigmoid(-1)

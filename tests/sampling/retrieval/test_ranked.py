@@ -15,9 +15,11 @@ from safetensors.torch import load_file, save_file
 from scipy.stats import chisquare
 from transformers import AutoModel, AutoTokenizer
 
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.pairs import Pairs
 from pyrite.ranking.digest import files_of
 from pyrite.ranking.embedding import embed
-from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.encoding import EncodedCollection, Encoder
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.given import given_lists
 from pyrite.ranking.sources import Sources
@@ -36,6 +38,7 @@ from pyrite.sampling.retrieval.tfidf import TfIdf
 from pyrite.sampling.teacher import teacher_scores
 from tests.examples import few
 from tests.made_up import write_files
+from tests.ranking.collections.animals import write_lines
 from tests.sampling.batches import batch_of, listed, prepared
 
 
@@ -210,6 +213,18 @@ def test_lists_are_by_score_and_cut(tiny_sources):
     assert names(tiny_sources, found.documents[1]) == ["d1", "d5"]
     scores = Given().own_scores(tiny_sources, np.array([0]), found.documents[1:])
     assert scores.tolist() == [[-1.0, -5.0]]
+
+
+def test_all_that_is_given_is_offered_unless_a_depth_is_named(tmp_path, tiny_vectors):
+    """The hard negatives of MS MARCO are several hundred per query."""
+    negatives = [f"stone {number}" for number in range(150)]
+    rows = [{"query": f"who {n}?", "positive": f"it is {n}", "negatives": negatives} for n in range(4)]
+    collection = open_collection(Pairs(write_lines(tmp_path / "rows.jsonl", rows)), tmp_path / "cache")
+    sources = Sources(collection, Encoder(min_count=1).encode(collection)[0], tiny_vectors)
+    for function, count in ((Given(), 150), (Given(depth=100), 100)):
+        lists, *_ = negatives_lists(function, sources, Guard())
+        assert lists is not None
+        assert lists.counts.tolist() == 4 * [count]
 
 
 def test_without_scores_the_file_says_the_order_and_it_can_t_teach(tiny, tiny_sources):
