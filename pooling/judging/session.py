@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import polars as pl
 
-from pyrite.pooling.across_topics import AcrossTopics
 from pyrite.pooling.judging.copies import NO_COPIES, with_firsts
 from pyrite.pooling.judging.imports import Made
 from pyrite.pooling.judging.options import LONGEST_NOTE, LONGEST_PASSAGE, Options, assessor_name
@@ -68,7 +67,7 @@ class Session:
         self.assessors = None if options.assessors is None else list(map(assessor_name, options.assessors))
         self.known = store.known()
         self.pool = replace(pool, highest=max(options.grades[-1], *self.known["grade"], pool.relevant_from))
-        self.by_method = isinstance(method, AcrossTopics)  # whether it chooses among topics, which then have no owners
+        self.by_method = method.chooses_topics  # topics then have no owners
         self._lock, self._in_doubt = threading.RLock(), False
         names = {topic.name: {name: row for row, name in enumerate(topic.documents)} for topic in pool.topics}
         self.topics = {name: number for number, name in enumerate(names)}  # their numbers in the pool
@@ -437,15 +436,15 @@ class Session:
         return [budget.get(name, size) for name, size in zip(self.topics, self.sizes, strict=True)]
 
     def _orders(self, method: Method) -> list[RevocableOrder]:
-        """Return one order for all topics if the method chooses among them; otherwise one per topic, which is fast to
-        rebuild.
+        """Return one order for all topics if the method learns from one about another; otherwise one per topic, which
+        is fast to rebuild.
         """
         topics, seed = self.pool.topics, self.options.seed
         known = [
             [((number, document), grade) for document, grade in grades.items()]
             for number, grades in enumerate(self.known_grades)
         ]
-        if self.by_method:
+        if method.shares_topics:
             of_all = RevocableOrder(self.pool, method, seed, list(chain.from_iterable(known)))
             return [of_all] * len(topics)
         return [

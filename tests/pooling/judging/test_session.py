@@ -22,6 +22,7 @@ from pyrite.pooling.judging.session import Refused, Session, Stale
 from pyrite.pooling.judging.store import Store, read
 from pyrite.pooling.judging.view import View
 from pyrite.pooling.pool import Pool
+from pyrite.pooling.shared_fusion import SharedFusion
 from pyrite.pooling.simulation import Method, simulate
 from pyrite.ranking.errors import BadInput
 from tests.examples import few
@@ -32,7 +33,10 @@ METHODS: dict[str, Callable[[], Method]] = {
     "max mean": lambda: Bandit(MaxMean()),
     "thompson": lambda: Bandit(Thompson()),
     "across topics": lambda: AcrossTopics(Bandit(Thompson()), Bandit(MaxMean()), least=3),
+    "shared fusion": SharedFusion,
 }
+IN_LOCKSTEP = "shared fusion"
+"""Each of its topics is in the order of `pyrite pool` if all of them are judged side by side."""
 
 
 class Room:
@@ -101,7 +105,7 @@ def room(tmp_path, pool) -> Room:
 
 
 @pytest.mark.by_day(2)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [name for name in METHODS if name != IN_LOCKSTEP])
 @pytest.mark.parametrize("save_every", [3, 1000])
 def test_neither_restarts_nor_undoing_change_the_order(tmp_path, pool, method, save_every, monkeypatch):
     monkeypatch.setattr("pyrite.pooling.judging.revocable_order.SAVE_EVERY", save_every)
@@ -126,6 +130,47 @@ def test_neither_restarts_nor_undoing_change_the_order(tmp_path, pool, method, s
             room.judge("ada")
             judged.append(place)
     assert judged == judgements(simulate(METHODS[method](), pool, [0])[0])
+
+
+def judge_side_by_side(room: Room, rounds: int) -> list[list[int]]:
+    """One judgement of each topic after the other, now and then with a restart, or a judgement that is taken back."""
+    judged: list[list[int]] = [[] for _ in room.pool.topics]
+    for turn in range(rounds):
+        if turn % 5 == 4:
+            room.restart()
+        for number, topic in enumerate(room.pool.topics):
+            room.session.turn("ada", topic.name)
+            if turn % 3 == 2:
+                place = room.session.next("ada")
+                assert place is not None
+                room.judge("ada", 1 - int(topic.grades[place[1]]))
+                room.session.undo("ada", room.request())
+            place = room.judge("ada")
+            assert place is not None
+            judged[number].append(place[1])
+    return judged
+
+
+@pytest.mark.parametrize("save_every", [3, 1000])
+def test_topics_that_inform_each_other_are_judged_in_the_order_of_the_pool(tmp_path, pool, save_every, monkeypatch):
+    monkeypatch.setattr("pyrite.pooling.judging.revocable_order.SAVE_EVERY", save_every)
+    judged = judge_side_by_side(Room(tmp_path, pool, IN_LOCKSTEP, assessors="ada"), 12)
+    [order] = simulate(SharedFusion(), pool, [0])
+    assert judged == [documents[:12].tolist() for documents in order.documents]
+    [alone] = simulate(SharedFusion(), pool.only(["1"]), [0])
+    assert judged[0] != alone.documents[0][:12].tolist()
+
+
+def test_a_folder_in_which_topics_did_not_inform_each_other_is_continued(tmp_path, pool, monkeypatch):
+    with monkeypatch.context() as before:
+        before.setattr(SharedFusion, "shares_topics", False)
+        room = Room(tmp_path, pool, IN_LOCKSTEP, assessors="ada")
+        judged = judge_side_by_side(room, 7)
+    room.restart()
+    assert [sorted(each) for each in room.session.state.assignments] == [sorted(each) for each in judged]
+    for document in room.judge_all("ada"):
+        judged[document[0]].append(document[1])
+    assert [sorted(each) for each in judged] == [list(range(topic.pool.size)) for topic in pool.topics]
 
 
 def test_undo_puts_the_document_back_and_keeps_the_record(room):
