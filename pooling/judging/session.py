@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 from collections import Counter
@@ -205,7 +206,8 @@ class Session:
             return list(islice(wanted, PAGE))
 
     def take_over(self, made: Sequence[Made]) -> dict[str, int]:
-        """Record judgements that were made elsewhere, all or none, under their assessors' names and times.
+        """Record judgements that were made elsewhere, all or none, under their assessors' names and times, in the order
+        of these; those without a time follow.
 
         Returns:
             How many were recorded, and how many were left out, by description. What an assessor has judged here, or
@@ -216,7 +218,7 @@ class Session:
         with self.up_to_date() as state:
             names = {each: self.sign_in(each) for each in dict.fromkeys(row.assessor for row in made)}
             done = {(each.assessor, *self._names(each.place)) for each in state.judgements.values()}
-            for row in made:
+            for row in sorted(made, key=lambda row: row.at or math.inf):
                 document = self.shown(row.topic, row.document)
                 judged = (names[row.assessor], row.topic, document)
                 reason = self._left_out(row.topic, document) or (JUDGED if judged in done else None)

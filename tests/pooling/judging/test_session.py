@@ -16,7 +16,8 @@ from pyrite.pooling.adjudicators.bandit.bandit import Bandit
 from pyrite.pooling.adjudicators.max_mean import MaxMean
 from pyrite.pooling.adjudicators.thompson import Thompson
 from pyrite.pooling.judging.documents import PooledDocuments
-from pyrite.pooling.judging.export import disagreements, qrels
+from pyrite.pooling.judging.export import disagreements, grades_of, qrels
+from pyrite.pooling.judging.imports import Made
 from pyrite.pooling.judging.options import Options
 from pyrite.pooling.judging.session import Refused, Session, Stale
 from pyrite.pooling.judging.store import Store, read
@@ -668,3 +669,38 @@ def test_the_owner_resolves_what_assessors_differ_on(tmp_path, pool):
         session.correct(name, next(iter(session.state.of_assessor[name])), 0, room.request())
     assert not session.state.disputed
     assert f"{topic} 0 {document} 0" in qrels(read(tmp_path), "highest")
+
+
+def by_rule(room: Room) -> dict[str, list[int]]:
+    return {rule: grades_of(read(room.folder), rule)["grade"].to_list() for rule in ("first", "last")}
+
+
+def test_a_refusal_that_becomes_a_grade_takes_its_place_when_it_does(tmp_path, pool):
+    room = Room(tmp_path, pool, options=Options(grades=(0, 1, 2, 3)))
+    room.enter("ada", "grace")
+    place = room.session.next("ada")
+    room.session.judge("ada", *room.names(place), None, room.request())
+    assert room.judge("grace", 0) == place
+    [refused] = room.session.judged_by("ada")
+    room.session.correct("ada", refused.id, 2, room.request())
+    state = room.session.state
+    assert state.assignments[0][place[1]].grades == [("grace", 0), ("ada", 2)]
+    assert by_rule(room) == {"first": [0], "last": [2]}
+    room.session.correct("grace", room.session.judged_by("grace")[0].id, 3, room.request())  # keeps its place
+    assert by_rule(room) == {"first": [3], "last": [2]}
+    for grade in (None, 1):
+        room.session.correct("grace", room.session.judged_by("grace")[0].id, grade, room.request())
+    assert state.assignments[0][place[1]].grades == [("ada", 2), ("grace", 1)]
+    assert by_rule(room) == {"first": [2], "last": [1]}
+
+
+def test_imported_grades_take_their_places_by_their_times(tmp_path, pool):
+    room = Room(tmp_path, pool, options=Options(grades=(0, 1, 2, 3)))
+    topic, document = pool.topics[0].name, pool.topics[0].documents[0]
+    times = {"ada": (0, 2e9), "grace": (2, 1e9), "edsger": (1, 0.0)}
+    made = [Made(topic, document, grade, name, at, "", "") for name, (grade, at) in times.items()]
+    room.session.take_over(made)
+    assert room.session.state.assignments[0][0].grades == [("grace", 2), ("ada", 0), ("edsger", 1)]
+    assert by_rule(room) == {"first": [1], "last": [0]}  # edsger's time is that of the import, here a few seconds
+    room.session.take_over([Made(topic, document, 3, "barbara", 0.5, "", "")])
+    assert by_rule(room) == {"first": [3], "last": [0]}
