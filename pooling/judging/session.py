@@ -122,15 +122,20 @@ class Session:
 
     def sign_in(self, name: Id) -> str:
         """Admit an assessor, new or known, if one of this name may judge. Returns the normalised name."""
+        name = self._admitted(name)
+        with self.up_to_date() as state:
+            if name not in state.assessors:
+                start = [] if self.by_method else [self._event("turn", name, (self._emptiest_topic(name), None))]
+                self._record(Event("sign in", name), *start)
+        return name
+
+    def _admitted(self, name: Id) -> str:
+        """Return the normalised name of an assessor who may judge; raise `Refused` for others."""
         try:
             name = assessor_name(name)
         except BadInput as error:
             raise Refused(f"{error.what[0].upper()}{error.what[1:]}.") from None
         refuse_request(not self.is_listed(name), f"{name} is not among the assessors of this pool.")
-        with self.up_to_date() as state:
-            if name not in state.assessors:
-                start = [] if self.by_method else [self._event("turn", name, (self._emptiest_topic(name), None))]
-                self._record(Event("sign in", name), *start)
         return name
 
     def next(self, assessor: str) -> Place | None:
@@ -216,7 +221,8 @@ class Session:
         counts: Counter[str] = Counter()
         events: list[Event] = []
         with self.up_to_date() as state:
-            names = {each: self.sign_in(each) for each in dict.fromkeys(row.assessor for row in made)}
+            admitted = {each: self._admitted(each) for each in dict.fromkeys(row.assessor for row in made)}
+            names = {each: self.sign_in(name) for each, name in admitted.items()}
             done = {(each.assessor, *self._names(each.place)) for each in state.judgements.values()}
             for row in sorted(made, key=lambda row: row.at or math.inf):
                 document = self.shown(row.topic, row.document)

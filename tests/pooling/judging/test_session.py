@@ -704,3 +704,13 @@ def test_imported_grades_take_their_places_by_their_times(tmp_path, pool):
     assert by_rule(room) == {"first": [1], "last": [0]}  # edsger's time is that of the import, here a few seconds
     room.session.take_over([Made(topic, document, 3, "barbara", 0.5, "", "")])
     assert by_rule(room) == {"first": [3], "last": [0]}
+
+
+def test_a_refused_import_signs_nobody_in(tmp_path, pool):
+    room = Room(tmp_path, pool, options=Options(assessors=["ada", "grace"]))
+    topic = pool.topics[0]
+    made = [Made(topic.name, topic.documents[0], 1, name, 0.0, "", "") for name in ("ada", "mallory")]
+    with pytest.raises(Refused, match="mallory is not among the assessors"):
+        room.session.take_over(made)
+    assert not room.store.events()
+    assert not room.session.state.assessors
