@@ -34,6 +34,8 @@ class AcrossTopics(Method):
         least: judgements that each topic gets, round-robin, before the bandit begins; all of a smaller topic.
     """
 
+    shares_topics = chooses_topics = True
+
     @checked
     def __init__(
         self,

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.part import Part
 
 
 class Method(Part):
-    """Base of the orders of judging: an `Adjudicator` chooses a topic's next document, others choose the topic too."""
+    """Base of the orders of judging: an `Adjudicator` chooses a topic's next document, others learn from all topics."""
+
+    shares_topics: ClassVar[bool] = False
+    """Whether the judgements of a topic change the order of others, so that all topics are judged by one campaign."""
+    chooses_topics: ClassVar[bool] = False
+    """Whether it also chooses the topic of each document."""
 
     @classmethod
     def named(cls, name: str, **options: object) -> Method:

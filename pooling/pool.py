@@ -243,7 +243,7 @@ def make_pool(
         judged = qrels.filter(pl.col("query").is_in(names)).rename({"query": "topic"})
         relevant = dict(judged.filter(pl.col("grade") >= relevant_from).group_by("topic").len().iter_rows())
         pooled = pooled.join(judged, on=["topic", "document"], how="left", maintain_order="left")
-        _check_unicode(pooled, judged)
+        check_unicode(pooled, judged)
     grade = pl.col("grade")
     documents = _by_topic(pooled.with_columns(grade.fill_null(0).cast(pl.Int32), judged=grade.is_not_null()))
     teams = team_numbers(runs.teams)
@@ -340,8 +340,13 @@ def _by_topic(rows: pl.DataFrame) -> dict[str, pl.DataFrame]:
     }
 
 
-def _check_unicode(pooled: pl.DataFrame, judged: pl.DataFrame) -> None:
-    """Refuse pooled and judged ids that look the same and differ in their Unicode form, as those of macOS may."""
+def check_unicode(pooled: pl.DataFrame, judged: pl.DataFrame) -> None:
+    """Refuse ids of runs and judgements that look the same and differ in their Unicode form, as those of macOS may.
+
+    Args:
+        pooled: topic, document, grade: documents of runs, with a null grade if they are not judged.
+        judged: topic, document: the judgements.
+    """
     form = pl.col("document").str.normalize("NFC").alias("form")
     other = pooled.filter(
         pl.col("grade").is_null(), pl.col("document").str.len_bytes() > pl.col("document").str.len_chars()

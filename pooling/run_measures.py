@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pyrite.pooling.pool import check_unicode
 from pyrite.pooling.runs import Runs, by_value
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.evaluation.measures import RBP, UNJUDGED, Evaluator, UnknownMeasure, parse
@@ -21,8 +22,8 @@ JUDGED = re.compile(r"judged@([1-9]\d*)", re.IGNORECASE)
 CONDENSED = re.compile(r"judged_only=(True|true),?\s*|,?\s*judged_only=(True|true)")
 RESIDUAL = " residual"
 """Follows the name of a rank-biased precision: its growth if all unjudged documents were relevant."""
-NOT_JUDGED = (UNJUDGED, -1)
-"""Grades of documents that are not judged: of no judgement, and of TREC's pooled documents that nobody judged."""
+SUBTOPICS = frozenset({"ERR_IA", "nERR_IA", "alpha_DCG", "alpha_nDCG", "NRBP", "nNRBP", "AP_IA", "P_IA", "StRecall"})
+"""Measures of ir-measures that read the subtopics of judgements."""
 OF_ALL_GRADES = frozenset({"nDCG", "ERR", "Judged", "NumQ"})
 """Measures of ir-measures for which no grade is the lowest relevant one: they count gains, or judgements."""
 SCHEMA = {"run": pl.String, "topic": pl.String, "measure": pl.String, "value": pl.Float64}
@@ -81,7 +82,7 @@ class _Ranking:
 
     @property
     def unjudged(self) -> NDArray[np.bool_]:
-        return np.isin(self.grades, NOT_JUDGED) & self.present
+        return (self.grades < 0) & self.present  # as for trec_eval: pooled documents that nobody judged have -1 or -2
 
 
 def measure_runs(
@@ -105,7 +106,8 @@ def measure_runs(
         complete: whether a topic that a run lacks counts as 0. Otherwise a run's means are over the topics that it has.
 
     Raises:
-        BadInput: if a measure is unknown, or runs and judgements have no topic in common.
+        BadInput: if a measure is unknown, runs and judgements have no topic in common, or a document's id has another
+            Unicode form in the judgements.
     """
     judged = qrels.group_by("query", maintain_order=True).agg("grade")
     topics = sorted(judged["query"], key=by_value)
@@ -119,11 +121,12 @@ def measure_runs(
     counts = [np.asarray(by_topic[topic], np.int64) for topic in topics]
     plan = _Plan(measures, counts, relevant_from, judged_only)
     places = pl.DataFrame({"topic": topics, "row": np.arange(len(topics), dtype=np.int32)})
-    graded = (
-        runs.table.join(places, on="topic", maintain_order="left")
-        .join(qrels.rename({"query": "topic"}), on=["topic", "document"], how="left", maintain_order="left")
-        .select("run", "row", "place", "topic", "document", grade=pl.col("grade").fill_null(UNJUDGED))
+    known = qrels.rename({"query": "topic"})
+    joined = runs.table.join(places, on="topic", maintain_order="left").join(
+        known, on=["topic", "document"], how="left", maintain_order="left"
     )
+    check_unicode(joined, known)
+    graded = joined.select("run", "row", "place", "topic", "document", grade=pl.col("grade").fill_null(UNJUDGED))
     frames, missing = [pl.DataFrame(schema=SCHEMA)], 0
     for number, name in enumerate(runs.names):
         lines = graded.filter(run=number)
@@ -137,8 +140,8 @@ def measure_runs(
             )
             for measure in plan.names
         ]
-    unjudged = graded.filter(pl.col("place") < 10, pl.col("grade").is_in(NOT_JUDGED))
-    judged_runs = graded.filter(~pl.col("grade").is_in(NOT_JUDGED))["run"].n_unique()
+    unjudged = graded.filter(pl.col("place") < 10, pl.col("grade") < 0)
+    judged_runs = graded.filter(pl.col("grade") >= 0)["run"].n_unique()
     counted = "count as 0" if complete else "are left out of its means"
     notes = {
         f"topics that a run lacks, which {counted}": missing,
@@ -211,11 +214,12 @@ class _Plan:
         """Return the values of measures that a provider of ir-measures computes."""
         if not self.provided:
             return {}
-        kept = lines.filter(~pl.col("grade").is_in(NOT_JUDGED)) if self.condensed else lines
+        kept = lines.filter(pl.col("grade") >= 0) if self.condensed else lines
         # Compat's ideal ranking gives a relevant document that the run lacks the score 0: no score may be lower.
         score = pl.col("place").max() + 1.0 - pl.col("place")
         run = kept.select(query_id="topic", doc_id="document", score=score)
-        truth = qrels.select(query_id="query", doc_id="document", relevance="grade")
+        # trec_eval ends the process if all grades of a topic are below -1, which mean the same to it.
+        truth = qrels.select(query_id="query", doc_id="document", relevance=pl.col("grade").clip(-1))
         topics = sorted(qrels["query"].unique(), key=by_value)
         values = {measure: dict.fromkeys(topics, 0.0) for measure in self.provided.values()}
         try:
@@ -246,6 +250,12 @@ def _provided(name: str, plain: str, relevant_from: int, error: UnknownMeasure) 
         relevant_from: the lowest grade that counts as relevant if the name does not specify it.
     """
     measure = _valid(name)
+    refuse(
+        measure is not None and measure.NAME in SUBTOPICS,
+        "reads subtopics, which are merged here: the highest grade of a document counts",
+        f"measure {name}",
+        "leave it out, or compute it with the ir_measures command, which reads the second column of the judgements",
+    )
     if measure is None and _valid(plain) is not None:
         remedy = f"write {plain}; judged_only=true leaves unjudged documents out for all measures"
         raise BadInput(f"judged_only is not possible for {plain}", f"measure {name}", remedy)

@@ -48,6 +48,8 @@ class SharedFusion(Method):
         texts: the regression over tf·idf, which needs texts; None or a weight of 0 leaves it out.
     """
 
+    shares_topics = True
+
     @checked
     def __init__(
         self,

@@ -14,8 +14,9 @@ import polars as pl
 from rich.console import Console
 
 from pyrite.cluster.config.build import build
-from pyrite.cluster.output.terminal import counted, print_counts
+from pyrite.cluster.output.terminal import counted, print_counts, print_lines
 from pyrite.cluster.pools.sources import fingerprint, shown_progress
+from pyrite.pooling.adjudicators.sampled import Sampled
 from pyrite.pooling.judging.copies import NO_COPIES, find_copies, merged_runs, with_firsts
 from pyrite.pooling.judging.documents import pooled, read_texts, write_texts
 from pyrite.pooling.judging.labels import labelled
@@ -25,7 +26,7 @@ from pyrite.pooling.judging.store import FILE, events_of
 from pyrite.pooling.judging.topics import TopicText, read_topics, topics_of
 from pyrite.pooling.pool import Pool, make_pool, with_machine
 from pyrite.pooling.runs import OnProgress, Runs, listed, no_progress, read_runs
-from pyrite.pooling.simulation import needs_of
+from pyrite.pooling.simulation import adjudicator_of, needs_of
 from pyrite.pooling.terms import with_terms
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.lines import lines
@@ -40,6 +41,10 @@ OF_DUPLICATES: Mapping[str, Mapping[str, str]] = {
 """Part of what identifies a judging; folders of older versions kept documents with the same text."""
 LISTED = 5
 """Topics without a run that a line names."""
+OF_A_SAMPLE = (
+    "the judgements are a sample of the pool: qrels do not say with which probability each document was drawn, so that "
+    "nothing can be estimated from them, and measures by them take all other documents as not relevant"
+)
 SIGNS = ("\t", ";", ",", " ")
 """The characters between a topic and what a file says of it; the first one that a line has counts."""
 
@@ -84,6 +89,8 @@ def opened(config: dict[str, Any], console: Console, grow: bool = False) -> Judg
         )  # fmt: skip
     documents, runs_pooled = counted(pool.size, "document"), counted(len(pool.runs), "run")
     console.print(f"{counted(len(pool.topics), 'topic')}, {documents} of {runs_pooled} in the pool")
+    if isinstance(adjudicator_of(method), Sampled):
+        print_lines(console, OF_A_SAMPLE)
     if given is not None:
         _print_without_runs(sorted(set(topics) - set(runs.topics)), console)
     skipped = Counter(faults.skipped) + Counter(of_collection.skipped)

@@ -19,7 +19,7 @@ Rule = Literal["highest", "first", "last"]
 RULES: Mapping[Rule, Callable[[Sequence[int]], int]] = {
     "highest": max, "first": lambda grades: grades[0], "last": lambda grades: grades[-1],
 }  # fmt: skip
-"""The grade that counts of several, given in the order in which they were made."""
+"""The grade that counts of several, given in the order of the times at which assessors first gave one."""
 SAME_TEXT = "same_text"
 """The column of documents that were judged with a document."""
 _ORDINALS = ("first", "second", "third")
@@ -127,9 +127,11 @@ def _no_formula(column: str) -> pl.Expr:
 
 
 def _by_document(judgements: pl.DataFrame) -> dict[tuple[str, str], list[tuple[str, int]]]:
-    """Return assessors and grades by document, in the order of judging, without assessors who could not judge."""
+    """Return assessors and grades by document, in the order of their first grades, without assessors who could not
+    judge.
+    """
     places: dict[tuple[str, str], list[tuple[str, int]]] = {}
-    graded = judgements.drop_nulls("grade")
+    graded = judgements.drop_nulls("grade").sort("graded_at", maintain_order=True)
     for topic, document, assessor, grade in graded.select("topic", "document", "assessor", "grade").iter_rows():
         places.setdefault((topic, document), []).append((assessor, grade))
     return places

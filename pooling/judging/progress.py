@@ -4,6 +4,7 @@ estimates what is left of it: relevant documents among the next ones and in the 
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
@@ -48,50 +49,66 @@ class RecallEstimate(NamedTuple):
 class TopicProgress:
     """The documents judged, relevant or not, in the order of judging.
 
+    Documents that no run has are counted, but the curve and the estimates, which are about the pool, leave them out.
+
     Args:
-        found: relevant documents.
-        places: sum of the relevant documents' positions in the order, ½ for the first
+        size: documents of the topic's pool: those with this number and higher ones are in no run.
+        places: sum of the positions of the pool's relevant documents in the order, ½ for the first
             (`pyrite.pooling.yield_curves.exponential_rest`).
     """
 
-    def __init__(self) -> None:
-        self.found = 0
+    def __init__(self, size: float = math.inf) -> None:
+        self._size = size
         self.places = 0.0
         self._relevant: dict[int, bool] = {}
+        self._beyond: dict[int, bool] = {}
         self._found_at: list[int] = []
 
     def __len__(self) -> int:
         """Documents judged."""
-        return len(self._relevant)
+        return len(self._relevant) + len(self._beyond)
+
+    @property
+    def found(self) -> int:
+        """Relevant documents."""
+        return len(self._found_at) + sum(self._beyond.values())
+
+    @property
+    def pooled(self) -> tuple[int, int]:
+        """Judged documents of the pool, and relevant ones of these."""
+        return len(self._relevant), len(self._found_at)
 
     def set(self, document: int, relevant: bool | None) -> None:
         """Set a document's relevance; None if it is no longer judged.
 
         A new document comes last; one that changes keeps its position.
         """
-        before = self._relevant.get(document)
+        judged = self._relevant if document < self._size else self._beyond
+        before = judged.get(document)
         if before is relevant:
             return
         if relevant is None:
-            del self._relevant[document]
+            del judged[document]
         else:
-            self._relevant[document] = relevant
+            judged[document] = relevant
+        if judged is self._beyond:
+            return
         if before is None:
             self._count(len(self._relevant), bool(relevant))
             return
-        self.found, self.places, self._found_at = 0, 0.0, []
+        self.places, self._found_at = 0.0, []
         for judgement, each in enumerate(self._relevant.values(), 1):
             self._count(judgement, each)
 
     def curve(self) -> list[tuple[int, int]]:
-        """Return judgements, and relevant documents found by then, at some of those that found one, the last among
-        them.
+        """Return judgements of the pool, and relevant documents found by then, at some of those that found one, the
+        last among them.
         """
         every = -(-len(self._found_at) // CURVE_POINTS) or 1
-        return [(self._found_at[number - 1], number) for number in range(self.found, 0, -every)][::-1]
+        return [(self._found_at[number - 1], number) for number in range(len(self._found_at), 0, -every)][::-1]
 
     def ahead(self, left: int) -> Expectation | None:
-        """Estimate the relevant documents among the next few, if they are like the last few; None if no document is
+        """Estimate the relevant documents among the pool's next few, if they are like the last few; None if none is
         left. A good order finds fewer and fewer, so this is rather too high than too low.
         """
         recent = list(islice(reversed(self._relevant.values()), RECENT))
@@ -99,19 +116,18 @@ class TopicProgress:
 
     def recall(self, size: int, known: int, rule: TargetRecall) -> RecallEstimate | None:
         """Compute the decision of `TargetRecall` after the judgements so far, from their sums; None if nothing relevant
-        was found yet.
+        was found in the pool yet.
 
         Args:
             size: documents of the topic's pool that were not judged before.
             known: relevant ones among those judged before: they count as found.
             rule: the rule, with the exponential curve.
         """
-        if not self.found:
+        judged, relevant = self.pooled
+        if not relevant:
             return None
-        judged = len(self)
-        size = max(size, judged)  # documents that no run has may be judged too
-        rest, found = size - judged, self.found + known
-        sums = np.array([judged]), np.array([self.found]), np.array([self.places])
+        rest, found = size - judged, relevant + known
+        sums = np.array([judged]), np.array([relevant]), np.array([self.places])
         expected = exponential_rest(*sums, size, rule.confidence)
         most = min(int(scipy.stats.poisson.ppf(rule.confidence, expected[0])), rest)
         stop = bool(rule.reached(np.array([found]), np.array([rest]), expected)[0])
@@ -119,12 +135,14 @@ class TopicProgress:
 
     def _count(self, judgement: int, relevant: bool) -> None:
         if relevant:
-            self.found += 1
             self.places += judgement - 0.5
             self._found_at.append(judgement)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TopicProgress) and list(self._relevant.items()) == list(other._relevant.items())
+        return isinstance(other, TopicProgress) and self._in_order() == other._in_order()
+
+    def _in_order(self) -> list[tuple[int, bool]]:
+        return [*self._relevant.items(), *self._beyond.items()]
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 from collections import Counter
@@ -13,7 +14,6 @@ from typing import Any, Literal
 
 import polars as pl
 
-from pyrite.pooling.across_topics import AcrossTopics
 from pyrite.pooling.judging.copies import NO_COPIES, with_firsts
 from pyrite.pooling.judging.imports import Made
 from pyrite.pooling.judging.options import LONGEST_NOTE, LONGEST_PASSAGE, Options, assessor_name
@@ -68,7 +68,7 @@ class Session:
         self.assessors = None if options.assessors is None else list(map(assessor_name, options.assessors))
         self.known = store.known()
         self.pool = replace(pool, highest=max(options.grades[-1], *self.known["grade"], pool.relevant_from))
-        self.by_method = isinstance(method, AcrossTopics)  # whether it chooses among topics, which then have no owners
+        self.by_method = method.chooses_topics  # topics then have no owners
         self._lock, self._in_doubt = threading.RLock(), False
         names = {topic.name: {name: row for row, name in enumerate(topic.documents)} for topic in pool.topics}
         self.topics = {name: number for number, name in enumerate(names)}  # their numbers in the pool
@@ -122,15 +122,20 @@ class Session:
 
     def sign_in(self, name: Id) -> str:
         """Admit an assessor, new or known, if one of this name may judge. Returns the normalised name."""
+        name = self._admitted(name)
+        with self.up_to_date() as state:
+            if name not in state.assessors:
+                start = [] if self.by_method else [self._event("turn", name, (self._emptiest_topic(name), None))]
+                self._record(Event("sign in", name), *start)
+        return name
+
+    def _admitted(self, name: Id) -> str:
+        """Return the normalised name of an assessor who may judge; raise `Refused` for others."""
         try:
             name = assessor_name(name)
         except BadInput as error:
             raise Refused(f"{error.what[0].upper()}{error.what[1:]}.") from None
         refuse_request(not self.is_listed(name), f"{name} is not among the assessors of this pool.")
-        with self.up_to_date() as state:
-            if name not in state.assessors:
-                start = [] if self.by_method else [self._event("turn", name, (self._emptiest_topic(name), None))]
-                self._record(Event("sign in", name), *start)
         return name
 
     def next(self, assessor: str) -> Place | None:
@@ -206,7 +211,8 @@ class Session:
             return list(islice(wanted, PAGE))
 
     def take_over(self, made: Sequence[Made]) -> dict[str, int]:
-        """Record judgements that were made elsewhere, all or none, under their assessors' names and times.
+        """Record judgements that were made elsewhere, all or none, under their assessors' names and times, in the order
+        of these; those without a time follow.
 
         Returns:
             How many were recorded, and how many were left out, by description. What an assessor has judged here, or
@@ -215,9 +221,10 @@ class Session:
         counts: Counter[str] = Counter()
         events: list[Event] = []
         with self.up_to_date() as state:
-            names = {each: self.sign_in(each) for each in dict.fromkeys(row.assessor for row in made)}
+            admitted = {each: self._admitted(each) for each in dict.fromkeys(row.assessor for row in made)}
+            names = {each: self.sign_in(name) for each, name in admitted.items()}
             done = {(each.assessor, *self._names(each.place)) for each in state.judgements.values()}
-            for row in made:
+            for row in sorted(made, key=lambda row: row.at or math.inf):
                 document = self.shown(row.topic, row.document)
                 judged = (names[row.assessor], row.topic, document)
                 reason = self._left_out(row.topic, document) or (JUDGED if judged in done else None)
@@ -437,15 +444,15 @@ class Session:
         return [budget.get(name, size) for name, size in zip(self.topics, self.sizes, strict=True)]
 
     def _orders(self, method: Method) -> list[RevocableOrder]:
-        """Return one order for all topics if the method chooses among them; otherwise one per topic, which is fast to
-        rebuild.
+        """Return one order for all topics if the method learns from one about another; otherwise one per topic, which
+        is fast to rebuild.
         """
         topics, seed = self.pool.topics, self.options.seed
         known = [
             [((number, document), grade) for document, grade in grades.items()]
             for number, grades in enumerate(self.known_grades)
         ]
-        if self.by_method:
+        if method.shares_topics:
             of_all = RevocableOrder(self.pool, method, seed, list(chain.from_iterable(known)))
             return [of_all] * len(topics)
         return [

@@ -121,8 +121,8 @@ class JudgingState:
         self.withdrawn_notes: dict[tuple[str, Place], str] = {}
         self.of_assessor: defaultdict[str, dict[int, Judgement]] = defaultdict(dict)
         # By the first grade of each document, from which the method learns too.
-        self.progress = [TopicProgress() for _ in names]
-        self.own_progress: defaultdict[tuple[str, int], TopicProgress] = defaultdict(TopicProgress)
+        self.progress = [TopicProgress(len(documents)) for documents in names.values()]
+        self.own_progress: dict[tuple[str, int], TopicProgress] = {}
         # Handed out, not judged, and at least one assessor could not judge it.
         self.unjudgeable: list[dict[int, None]] = [{} for _ in names]
         # Documents with two different grades, and the grades that count while they differ, by the owner's decision.
@@ -309,7 +309,8 @@ class JudgingState:
         grades = assignment.grades
         own = [grade for name, grade in grades if name == assessor]
         self.progress[topic].set(document, grades[0][1] >= self._relevant_from if grades else None)
-        self.own_progress[assessor, topic].set(document, own[0] >= self._relevant_from if own else None)
+        of_assessor = self.own_progress.setdefault((assessor, topic), TopicProgress(self._sizes[topic]))
+        of_assessor.set(document, own[0] >= self._relevant_from if own else None)
         _mark(self.unjudgeable[topic], document, bool(assignment.judgements) and not grades)
         _mark(self.disputed, place, len({grade for _, grade in grades}) > 1)
 

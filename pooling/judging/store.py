@@ -22,7 +22,7 @@ FILE, LOCK = "judgements.sqlite", "server.lock"
 KNOWN = {"topic": pl.String(), "document": pl.String(), "grade": pl.Int64()}
 JUDGEMENTS = {
     "id": pl.Int64(), "at": pl.Float64(), "assessor": pl.String(), "topic": pl.String(), "document": pl.String(),
-    "grade": pl.Int64(), "note": pl.String(), "rationale": pl.String(),
+    "grade": pl.Int64(), "note": pl.String(), "rationale": pl.String(), "graded_at": pl.Float64(),
 }  # fmt: skip
 
 Kind = Literal["sign in", "turn", "hand out", "judge", "correct", "skip", "withdraw", "hand back", "resolve", "gold"]
@@ -48,6 +48,19 @@ CREATE VIEW judgements AS
     SELECT id, at, assessor, topic, document, grade, note, rationale, coalesce(original, id) AS original FROM events
     WHERE kind IN ('judge', 'correct') AND id NOT IN (SELECT withdraws FROM events WHERE withdraws IS NOT NULL);
 """
+
+_JUDGEMENTS = f"""
+WITH
+    made AS (
+        SELECT id, at, grade, coalesce(original, id) AS original FROM events WHERE kind IN ('judge', 'correct')
+    ),
+    refused AS (SELECT original, max(id) AS last FROM made WHERE grade IS NULL GROUP BY original),
+    graded AS (
+        SELECT original, at AS graded_at, min(made.id) FROM made LEFT JOIN refused USING (original)
+        WHERE grade IS NOT NULL AND made.id > coalesce(last, 0) GROUP BY original
+    )
+SELECT {", ".join(JUDGEMENTS)} FROM judgements LEFT JOIN graded USING (original) ORDER BY original
+"""  # with min, SQLite takes the other columns from the same row
 
 
 @dataclass(frozen=True)
@@ -221,8 +234,9 @@ class Snapshot:
     Args:
         settings: see `Store`.
         known: topic, document, grade: judgements made before.
-        judgements: id, at, assessor, topic, document, grade, note, rationale: those that were not withdrawn, in the
-            order in which the documents were first judged. The grade is null if the assessor could not judge.
+        judgements: id, at, assessor, topic, document, grade, note, rationale, graded_at: those that were not withdrawn,
+            in the order in which the documents were first judged. The grade is null if the assessor could not judge.
+            graded_at is when the assessor first gave a grade, unless they took that back for "can't judge" since.
         resolved: topic, document, grade: the owner's decisions where assessors differ, the latest for each.
         copies: topic, document, first: the documents that are judged with another one, as their text is the same.
     """
@@ -246,7 +260,7 @@ def read(folder: Path) -> Snapshot:
             return Snapshot(
                 {name: json.loads(value) for name, value in rows},
                 _frame(connection, "SELECT topic, document, grade FROM known", KNOWN),
-                _frame(connection, f"SELECT {', '.join(JUDGEMENTS)} FROM judgements ORDER BY original", JUDGEMENTS),
+                _frame(connection, _JUDGEMENTS, JUDGEMENTS),
                 _frame(
                     connection, "SELECT topic, document, grade FROM events WHERE kind = 'resolve' ORDER BY id", KNOWN
                 ).unique(["topic", "document"], keep="last", maintain_order=True),

@@ -188,13 +188,18 @@ class View:
         recall = self._recall(topic)
         if blind and recall is not None:  # the numbers would reveal what others found
             recall = {key: recall[key] for key in ("may_stop", "target", "sure")}
-        ahead = progress.ahead(state.limits[topic] - len(state.progress[topic]))
+        ahead = progress.ahead(state.limits[topic] - state.progress[topic].pooled[0])
         return {
             "name": session.pool.topics[topic].name,
             "title": title,
             "description": description,
             "narrative": narrative,
-            "figures": {"judged": len(progress), "found": progress.found, "curve": progress.curve()},
+            "figures": {
+                "judged": len(progress),
+                "found": progress.found,
+                "pooled": progress.pooled,
+                "curve": progress.curve(),
+            },
             "known": {"judged": len(session.known_grades[topic]), "relevant": session.known_relevant[topic]},
             "ahead": None if ahead is None else ahead._asdict(),
             "recall": recall,
@@ -247,7 +252,7 @@ class View:
         if rule is None:
             return None
         progress = session.state.progress[topic]
-        version = len(progress), progress.found, progress.places
+        version = *progress.pooled, progress.places
         if topic not in self._recalls or self._recalls[topic][0] != version:
             estimate = progress.recall(session.sizes[topic], session.known_relevant[topic], rule)
             shown = None if estimate is None else estimate._asdict() | {"target": rule.recall, "sure": rule.confidence}

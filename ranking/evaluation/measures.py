@@ -259,7 +259,7 @@ class Bpref(AP):
 
 
 class InfAP(AP):
-    """Inferred average precision (Yilmaz and Aslam 2006); documents of grade −1 are pooled and not judged."""
+    """Inferred average precision (Yilmaz and Aslam 2006); documents of a grade below 0 are pooled and not judged."""
 
     about = "inferred average precision"
     has_cutoff = False
@@ -269,7 +269,7 @@ class InfAP(AP):
         hit = ranked >= self.rel
         relevant: npt.NDArray[np.int64] = np.cumsum(hit, axis=1) - hit
         known = relevant + np.cumsum((ranked >= 0) & ~hit, axis=1)
-        pooled = known + np.cumsum(ranked == -1, axis=1)
+        pooled = known + np.cumsum((ranked < 0) & (ranked != UNJUDGED), axis=1)
         above = np.maximum(ranks - 1, 1)
         precision = pooled / above * (relevant + INFAP_EPSILON) / (known + 2 * INFAP_EPSILON)
         return (1 / ranks + (ranks - 1) / ranks * precision).sum(axis=1, where=hit)

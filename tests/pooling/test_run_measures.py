@@ -143,6 +143,45 @@ def test_a_run_without_judged_topics_has_no_means():
     assert means.rows() == [("run0", 1, 1.0, 0.5), ("run1", 0, None, None)]
 
 
+@pytest.mark.parametrize("grade", [-1, -2, -7])
+def test_every_grade_below_0_is_no_judgement(grade):
+    names = ["infAP", "Bpref", "AP(judged_only=True)", "judged@2", "RBP(p=0.8)"]
+    qrels = qrels_of(t1={"x": grade, "a": 1, "b": 0, "c": 1})
+    measured = measure_runs(runs_of({"1": ["x", "a", "b", "c"]}), qrels, names)
+    [as_trec_eval] = [
+        metric.value
+        for metric in ir_measures.iter_calc(
+            [ir_measures.infAP],
+            [ir_measures.Qrel(topic, document, grade) for topic, document, grade in qrels.iter_rows()],
+            [ir_measures.ScoredDoc("1", document, -place) for place, document in enumerate("xabc")],
+        )
+    ]
+    assert value(measured, 0, "1", "infAP") == pytest.approx(as_trec_eval)
+    assert value(measured, 0, "1", "judged@2") == 0.5
+    assert value(measured, 0, "1", "AP(judged_only=True)") == pytest.approx((1 + 2 / 3) / 2)
+    assert value(measured, 0, "1", "RBP(p=0.8) residual") == pytest.approx(0.2 + 0.8**4)
+    assert measured.notes["unjudged documents among the first 10 of a topic"] == 1
+
+
+def test_a_topic_with_grades_below_minus_1_alone_is_measured_elsewhere_too():
+    qrels = qrels_of(t1={"x": -2, "a": -2, "b": -3}, t2={"d": 1})
+    measured = measure_runs(runs_of({"1": ["x", "a", "b", "c"], "2": ["d"]}), qrels, ["SetP", "NumRet"])
+    assert (value(measured, 0, "1", "SetP"), value(measured, 0, "2", "SetP")) == (0, 1)
+
+
+@pytest.mark.parametrize("name", ["StRecall@10", "alpha_nDCG@10", "ERR_IA@20", "NRBP", "AP_IA(rel=2)"])
+def test_measures_of_subtopics_are_refused(name):
+    with pytest.raises(BadInput, match=r"reads subtopics, which are merged here.*leave it out, or compute it with"):
+        measure_runs(runs_of({"1": ["a"]}), QRELS, ["AP", name])
+
+
+def test_ids_in_another_unicode_form_are_refused_as_in_a_pool():
+    qrels = qrels_of(t1={"Z\xfcrich": 1})
+    with pytest.raises(BadInput, match=r"of topic 1 is 'Z.xfcrich' in the judgements, another Unicode form; convert"):
+        measure_runs(runs_of({"1": ["b", "Zu\u0308rich"]}), qrels, ["AP"])
+    measure_runs(runs_of({"1": ["b", "Z\xfcrich"]}), qrels, ["AP"])
+
+
 @pytest.mark.parametrize("name", ["Accuracy(judged_only=True)", "SetR(judged_only=True)"])
 def test_measures_that_can_not_be_condensed_are_named(name):
     runs, plain = runs_of({"1": ["x", "a", "b", "y", "c"]}), name.partition("(")[0]

@@ -247,7 +247,7 @@ function showFigures(topic) {
   $("limit").textContent = own.limit;
   $("progress").max = Math.max(own.limit, 1);
   $("progress").value = own.judged;
-  const {judged, found, curve} = topic.figures;
+  const {judged, found, pooled, curve} = topic.figures;
   $("found-label").textContent = state.blind ? "Relevant, by you" : "Relevant found";
   $("found").textContent = topic.known.judged ? `${found} (+ ${topic.known.relevant} known before)` : String(found);
   const ahead = topic.ahead;
@@ -256,7 +256,7 @@ function showFigures(topic) {
   $("total").textContent = `${state.total.judged} of ${state.total.limit}`;
   $("pace").textContent = state.pace === null ? "–" : `${state.pace < 10 ? state.pace.toFixed(1) : Math.round(state.pace)} s per document`;
   showRecall(topic.recall);
-  showCurve(curve, judged, found);
+  showCurve(curve, ...pooled);
   $("curve-label").textContent = judged
     ? `${found} relevant in ${judged} judged${state.blind ? " by you" : ""} (${own.limit - own.judged} to go)`
     : "Nothing judged yet";
@@ -279,7 +279,7 @@ function showRecall(recall) {
 // Rounded down: never more than is known.
 const percent = (share) => `${Math.floor(share * 100 + 1e-9)}%`;
 
-// Relevant documents found after each judgement; the dashed line is what an even yield would have found.
+// Relevant documents of the pool found after each judgement; the dashed line is what an even yield would have found.
 function showCurve(curve, judged, found) {
   const [width, height, edge] = [240, 72, 6];
   const x = (at) => (edge + (width - 2 * edge) * at / Math.max(judged, 1)).toFixed(1);

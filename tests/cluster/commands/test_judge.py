@@ -79,6 +79,12 @@ def test_a_link_is_printed_with_what_is_worth_knowing(start, files):
     assert read(files / "out").settings["method"].startswith("posterior_fusion ")
 
 
+@pytest.mark.parametrize(("method", "says"), [("stratified_sampling", True), ("scal", True), ("rank", False)])
+def test_a_line_says_that_nothing_is_estimated_from_a_sample(start, files, method, says):
+    printed = " ".join(start(*options(files), f"method={method}").split())
+    assert ("nothing can be estimated from them" in printed) == says
+
+
 def test_the_same_line_starts_a_judging_and_goes_on(start, files):
     line = [*options(files), "depth=5", "resume=auto"]
     assert "continuing" not in start(*line)
@@ -298,7 +304,8 @@ def test_an_exported_table_is_imported_into_another_folder(start, files, console
     again = [f"out={files / 'again'}", *options(files)]
     import_judgements(again, str(files / "all.csv"), console)
     first, second = (read(files / name).judgements.drop("id") for name in ("out", "again"))
-    assert second.drop("at").equals(first.drop("at"))
+    times = ("at", "graded_at")
+    assert second.drop(times).equals(first.drop(times))
     assert second["at"].to_list() == pytest.approx(first["at"].to_list(), abs=1e-3)
     assert "continuing after 1 judgement" in start(again[0])
 

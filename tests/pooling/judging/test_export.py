@@ -178,6 +178,27 @@ def test_running_figures_are_those_of_all_judgements(changes):
     assert progress.curve() == [(place, sum(order[:place])) for place in range(1, len(order) + 1) if order[place - 1]]
 
 
+@given(st.lists(st.booleans(), min_size=1, max_size=30), st.lists(st.integers(0, 30), max_size=9), st.data())
+def test_documents_that_no_run_has_change_neither_the_curve_nor_what_is_left(relevant, places, data):
+    alone, size = progress_of(relevant), len(relevant) + 12
+    progress, found = TopicProgress(size), 0
+    for place in range(31):
+        for _ in range(places.count(place)):
+            found += 1
+            progress.set(size + found, data.draw(st.booleans()))
+        if place < len(relevant):
+            progress.set(place, relevant[place])
+    assert (len(progress), progress.pooled) == (len(relevant) + found, alone.pooled)
+    rule = TargetRecall()
+    for estimate in (
+        lambda each: each.curve(),
+        lambda each: each.ahead(12),
+        lambda each: each.recall(size, 0, rule),
+        lambda each: each.places,
+    ):
+        assert estimate(progress) == estimate(alone)
+
+
 def test_a_long_curve_has_few_points_and_its_last():
     curve = progress_of([document % 2 == 1 for document in range(5000)]).curve()
     assert len(curve) <= CURVE_POINTS

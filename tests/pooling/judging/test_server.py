@@ -297,7 +297,7 @@ def test_a_judgement_brings_the_next_document(serve):
     assert status == 200
     assert after["document"]["name"] != name
     assert after["topics"][0]["judged"] == 1
-    assert after["topic"]["figures"] == {"judged": 1, "found": 1, "curve": [[1, 1]]}
+    assert after["topic"]["figures"] == {"judged": 1, "found": 1, "pooled": [1, 1], "curve": [[1, 1]]}
     assert after["undo"]
     assert client.judge(name, 1, "first") == (200, after)  # the answer was lost, and the page asked again
     status, answer = client.judge(name, 1, "second")
@@ -479,6 +479,9 @@ def test_downloads_and_overview_are_the_owners(serve):
     assert [(each["name"], each["judged"], each["listed"]) for each in shown["assessors"]] == [
         ("ada", 1, True), ("grace", 1, True),
     ]  # fmt: skip
+    decision = {"topic": "1", "document": name, "grade": 0, "request": "c"}
+    assert served.client("ada", owner=True).post("/resolve", decision)[0] == 200  # an owner who judges, too
+    assert [each.assessor for each in served.judging.store.events() if each.kind == "resolve"] == ["owner"]
     for client in (one, other):
         assert client.post("/overview")[0] == 403
         for path in ("/qrels.txt", "/disagreements.tsv", "/judgements.csv"):
@@ -495,7 +498,7 @@ def test_second_judgements_are_blind(serve):
     shown = grace.post("/next")[1]
     assert shown["topics"][0]["judged"] == 4
     assert shown["blind"]
-    assert shown["topic"]["figures"] == {"judged": 0, "found": 0, "curve": []}
+    assert shown["topic"]["figures"] == {"judged": 0, "found": 0, "pooled": [0, 0], "curve": []}
     assert set(shown["topic"]["recall"]) == {"may_stop", "target", "sure"}
     others = served.client("ada", owner=True).post("/next")[1]
     assert others["topic"]["figures"]["found"] == 4
@@ -577,7 +580,7 @@ def test_ones_own_judgements_are_listed_and_corrected_in_place(serve):
     asked = {"judgement": first["id"], "grade": 1, "note": "on reflection", "request": "c"}
     state = ada.post("/correct", asked)[1]
     assert state["document"] == on_screen
-    assert state["topic"]["figures"] == {"judged": 3, "found": 1, "curve": [[1, 1]]}
+    assert state["topic"]["figures"] == {"judged": 3, "found": 1, "pooled": [3, 1], "curve": [[1, 1]]}
     assert ada.post("/correct", asked)[0] == 200  # whose answer was lost
     assert ada.post("/correct", asked | {"grade": 0})[0] == 400
     again = ada.post("/judged")[1]["judgements"][-1]

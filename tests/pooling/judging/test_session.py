@@ -16,12 +16,14 @@ from pyrite.pooling.adjudicators.bandit.bandit import Bandit
 from pyrite.pooling.adjudicators.max_mean import MaxMean
 from pyrite.pooling.adjudicators.thompson import Thompson
 from pyrite.pooling.judging.documents import PooledDocuments
-from pyrite.pooling.judging.export import disagreements, qrels
+from pyrite.pooling.judging.export import disagreements, grades_of, qrels
+from pyrite.pooling.judging.imports import Made
 from pyrite.pooling.judging.options import Options
 from pyrite.pooling.judging.session import Refused, Session, Stale
 from pyrite.pooling.judging.store import Store, read
 from pyrite.pooling.judging.view import View
 from pyrite.pooling.pool import Pool
+from pyrite.pooling.shared_fusion import SharedFusion
 from pyrite.pooling.simulation import Method, simulate
 from pyrite.ranking.errors import BadInput
 from tests.examples import few
@@ -32,7 +34,10 @@ METHODS: dict[str, Callable[[], Method]] = {
     "max mean": lambda: Bandit(MaxMean()),
     "thompson": lambda: Bandit(Thompson()),
     "across topics": lambda: AcrossTopics(Bandit(Thompson()), Bandit(MaxMean()), least=3),
+    "shared fusion": SharedFusion,
 }
+IN_LOCKSTEP = "shared fusion"
+"""Each of its topics is in the order of `pyrite pool` if all of them are judged side by side."""
 
 
 class Room:
@@ -101,7 +106,7 @@ def room(tmp_path, pool) -> Room:
 
 
 @pytest.mark.by_day(2)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [name for name in METHODS if name != IN_LOCKSTEP])
 @pytest.mark.parametrize("save_every", [3, 1000])
 def test_neither_restarts_nor_undoing_change_the_order(tmp_path, pool, method, save_every, monkeypatch):
     monkeypatch.setattr("pyrite.pooling.judging.revocable_order.SAVE_EVERY", save_every)
@@ -126,6 +131,47 @@ def test_neither_restarts_nor_undoing_change_the_order(tmp_path, pool, method, s
             room.judge("ada")
             judged.append(place)
     assert judged == judgements(simulate(METHODS[method](), pool, [0])[0])
+
+
+def judge_side_by_side(room: Room, rounds: int) -> list[list[int]]:
+    """One judgement of each topic after the other, now and then with a restart, or a judgement that is taken back."""
+    judged: list[list[int]] = [[] for _ in room.pool.topics]
+    for turn in range(rounds):
+        if turn % 5 == 4:
+            room.restart()
+        for number, topic in enumerate(room.pool.topics):
+            room.session.turn("ada", topic.name)
+            if turn % 3 == 2:
+                place = room.session.next("ada")
+                assert place is not None
+                room.judge("ada", 1 - int(topic.grades[place[1]]))
+                room.session.undo("ada", room.request())
+            place = room.judge("ada")
+            assert place is not None
+            judged[number].append(place[1])
+    return judged
+
+
+@pytest.mark.parametrize("save_every", [3, 1000])
+def test_topics_that_inform_each_other_are_judged_in_the_order_of_the_pool(tmp_path, pool, save_every, monkeypatch):
+    monkeypatch.setattr("pyrite.pooling.judging.revocable_order.SAVE_EVERY", save_every)
+    judged = judge_side_by_side(Room(tmp_path, pool, IN_LOCKSTEP, assessors="ada"), 12)
+    [order] = simulate(SharedFusion(), pool, [0])
+    assert judged == [documents[:12].tolist() for documents in order.documents]
+    [alone] = simulate(SharedFusion(), pool.only(["1"]), [0])
+    assert judged[0] != alone.documents[0][:12].tolist()
+
+
+def test_a_folder_in_which_topics_did_not_inform_each_other_is_continued(tmp_path, pool, monkeypatch):
+    with monkeypatch.context() as before:
+        before.setattr(SharedFusion, "shares_topics", False)
+        room = Room(tmp_path, pool, IN_LOCKSTEP, assessors="ada")
+        judged = judge_side_by_side(room, 7)
+    room.restart()
+    assert [sorted(each) for each in room.session.state.assignments] == [sorted(each) for each in judged]
+    for document in room.judge_all("ada"):
+        judged[document[0]].append(document[1])
+    assert [sorted(each) for each in judged] == [list(range(topic.pool.size)) for topic in pool.topics]
 
 
 def test_undo_puts_the_document_back_and_keeps_the_record(room):
@@ -623,3 +669,48 @@ def test_the_owner_resolves_what_assessors_differ_on(tmp_path, pool):
         session.correct(name, next(iter(session.state.of_assessor[name])), 0, room.request())
     assert not session.state.disputed
     assert f"{topic} 0 {document} 0" in qrels(read(tmp_path), "highest")
+
+
+def by_rule(room: Room) -> dict[str, list[int]]:
+    return {rule: grades_of(read(room.folder), rule)["grade"].to_list() for rule in ("first", "last")}
+
+
+def test_a_refusal_that_becomes_a_grade_takes_its_place_when_it_does(tmp_path, pool):
+    room = Room(tmp_path, pool, options=Options(grades=(0, 1, 2, 3)))
+    room.enter("ada", "grace")
+    place = room.session.next("ada")
+    room.session.judge("ada", *room.names(place), None, room.request())
+    assert room.judge("grace", 0) == place
+    [refused] = room.session.judged_by("ada")
+    room.session.correct("ada", refused.id, 2, room.request())
+    state = room.session.state
+    assert state.assignments[0][place[1]].grades == [("grace", 0), ("ada", 2)]
+    assert by_rule(room) == {"first": [0], "last": [2]}
+    room.session.correct("grace", room.session.judged_by("grace")[0].id, 3, room.request())  # keeps its place
+    assert by_rule(room) == {"first": [3], "last": [2]}
+    for grade in (None, 1):
+        room.session.correct("grace", room.session.judged_by("grace")[0].id, grade, room.request())
+    assert state.assignments[0][place[1]].grades == [("ada", 2), ("grace", 1)]
+    assert by_rule(room) == {"first": [2], "last": [1]}
+
+
+def test_imported_grades_take_their_places_by_their_times(tmp_path, pool):
+    room = Room(tmp_path, pool, options=Options(grades=(0, 1, 2, 3)))
+    topic, document = pool.topics[0].name, pool.topics[0].documents[0]
+    times = {"ada": (0, 2e9), "grace": (2, 1e9), "edsger": (1, 0.0)}
+    made = [Made(topic, document, grade, name, at, "", "") for name, (grade, at) in times.items()]
+    room.session.take_over(made)
+    assert room.session.state.assignments[0][0].grades == [("grace", 2), ("ada", 0), ("edsger", 1)]
+    assert by_rule(room) == {"first": [1], "last": [0]}  # edsger's time is that of the import, here a few seconds
+    room.session.take_over([Made(topic, document, 3, "barbara", 0.5, "", "")])
+    assert by_rule(room) == {"first": [3], "last": [0]}
+
+
+def test_a_refused_import_signs_nobody_in(tmp_path, pool):
+    room = Room(tmp_path, pool, options=Options(assessors=["ada", "grace"]))
+    topic = pool.topics[0]
+    made = [Made(topic.name, topic.documents[0], 1, name, 0.0, "", "") for name in ("ada", "mallory")]
+    with pytest.raises(Refused, match="mallory is not among the assessors"):
+        room.session.take_over(made)
+    assert not room.store.events()
+    assert not room.session.state.assessors

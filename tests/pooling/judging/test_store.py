@@ -134,7 +134,7 @@ def test_a_folder_of_version_0_1_goes_on(tmp_path, first):
     with closing(sqlite3.connect(tmp_path / FILE)) as connection:
         connection.executescript(VERSION_0_1)
     first(tmp_path)
-    assert read(tmp_path).judgements.rows() == [(1, 5.0, "ada", "1", "d1", 1, None, None)]
+    assert read(tmp_path).judgements.rows() == [(1, 5.0, "ada", "1", "d1", 1, None, None, 5.0)]
     store = Store(tmp_path, SETTINGS)
     store.append(Event("correct", "ada", "1", "d1", 0, withdraws=1, original=1, note="n"))
     assert read(tmp_path).judgements.select("grade", "note").rows() == [(0, "n")]

@@ -236,7 +236,8 @@ def test_measures_of_judged_documents_equal_trec_eval(rel):
     rng = np.random.default_rng(rel)
     names = {f"bpref(rel={rel})": "bpref", f"Rprec(rel={rel})": "Rprec"} | ({"infAP": "infAP"} if rel == 1 else {})
     for _ in range(40):
-        grades = {int(row): int(rng.integers(-1, 4)) for row in rng.permutation(40)[: rng.integers(1, 30)]}
+        grades = {int(row): int(rng.integers(-3, 4)) for row in rng.permutation(40)[: rng.integers(1, 30)]}
+        grades[40] = 0  # trec_eval ends the process if all grades are below -1
         run = rng.permutation(40)[: rng.integers(1, 30)]
         qrels = {"q": {str(row): grade for row, grade in grades.items()}}
         scores = {"q": {str(row): 100.0 - rank for rank, row in enumerate(run)}}
