@@ -186,7 +186,7 @@ def _function_options(config: Config, name: str) -> list[Any]:
 
 @shared_part("ranking: {name}", lambda config: config["function"], _function_options)
 def function(config: Config, name: str, sources: Sources, base: Base, note: Note) -> Lists:
-    """Return a function's guarded lists. A guard's ranker is slow, so it guards only lists of queries that are trained on."""
+    """Return a function's guarded lists. A guard's ranker, which is slow, guards only those of queries trained on."""
     function = build(config["function"][name], trust="composed")
     guard = build(config["guard"], "guard", trust="composed")
     if isinstance(function, BM25) and name in bm25_in_shards(config):
