@@ -16,8 +16,9 @@ WRONG_SIGNS = {50: 0.058, 100: 0.036, 200: 0.024, 400: 0.015}
 """The gain of one seed up to which one sign in ten is wrong, by the number of test queries: AP@100 of static vectors,
 in docs/experiments/one_seed.md."""
 MORE_OF = {
-    **dict.fromkeys(("seeds", "runs"), f"seeds={LEAST_SEEDS}"), "agents": f"policy.agent=range(0,{LEAST_SEEDS})",
-}  # fmt: skip
+    **dict.fromkeys(("seeds", "runs"), f"seeds={LEAST_SEEDS}"),
+    "agents": f"policy.agent=range(0,{LEAST_SEEDS}), or selector.agent= of a selector that learns",
+}
 """The option with which a study gets enough to be tested, by what it counts."""
 WHOLE_NAMES: Mapping[str, str] = {}
 LISTED = 4

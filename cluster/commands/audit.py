@@ -22,7 +22,7 @@ from pyrite.analysis.statistics.audit_rates import PAIR
 from pyrite.cluster.commands.first_folder import absolute, recorded_folder
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.config.override import key_of, values_by_key
+from pyrite.cluster.config.override import key_of, of_keys, values_by_key
 from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.output.manifest import (
     CONFIG,
@@ -342,11 +342,14 @@ def collection_of(place: str) -> str:
 
 
 def collection_options(place: str) -> list[str]:
-    """Return the options of the collection of a study or a mining; none if it has several, or names none."""
+    """Return the options of the collection of a study or a mining, and whether faults in it are skipped; none if it has
+    several, or names none.
+    """
     config = read_config(Storage(place))
     overrides = absolute(config.get("overrides", []), recorded_folder(config))
-    named = [text for text in overrides if text.partition("=")[0].startswith("collection")]
-    return named if len(config.get("collections", {})) == 1 else []
+    named = [text for text in overrides if key_of(text).startswith("collection")]
+    one = bool(named) and len(config.get("collections", {})) == 1
+    return [*named, *of_keys(overrides, {"strict"})] if one else []
 
 
 def _judged(sample: pl.DataFrame, qrels: pl.DataFrame, path: str, relevant_from: int) -> pl.DataFrame:

@@ -51,6 +51,7 @@ def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[st
     runs, points = plan.runs()
     if (seeds := options.get("seeds")) is not None:
         _check_seeds(plan, seeds, bool(points))
+        plan = replace(plan, arguments=[text for text in plan.arguments if key_of(text) != "seed"])
     more = options.get("samples", sum(batches)) - sum(batches)
     what = f"samples={options.get('samples')} is less than the {sum(batches)} of this study"
     refuse(more < 0, what, place, "nothing is removed")
@@ -83,7 +84,8 @@ def _check_searched(plan: StudyPlan, text: str) -> None:
 
 def _check_seeds(plan: StudyPlan, seeds: int, adaptive: bool) -> None:
     place, done = plan.storage.place, len(plan.seeds)
-    refuse(given_seeds(plan.arguments), "this study names its seeds by seed=", place, "start another study with seeds=")
+    others = set(given_seeds(plan.arguments)) - set(range(done))
+    refuse(others, "this study names seeds that are not numbered from 0", place, "start another study with seeds=")
     what = f"seeds={seeds} can't change a study of stop=decided: {GIVEN_SEEDS}"
     refuse(
         plan.options.get("stop") == "decided",

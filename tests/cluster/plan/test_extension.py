@@ -35,10 +35,11 @@ def ids(plan: StudyPlan) -> set[str]:
 
 
 def test_more_seeds_are_added(tmp_path):
-    plan = plan_of(tmp_path, "seeds=2")
-    more = extended(plan, {"seeds": 5}, [])
-    assert ids(plan) < ids(more)
-    assert sorted(run.config["seed"] for run in more.runs()[0]) == [0, 1, 2, 3, 4]
+    for number, seeds in enumerate(("seeds=2", "seed=0,1", "seed=1,0")):
+        plan = plan_of(tmp_path / str(number), seeds)
+        more = extended(plan, {"seeds": 5}, [])
+        assert ids(plan) < ids(more)
+        assert sorted(run.config["seed"] for run in more.runs()[0]) == [0, 1, 2, 3, 4]
 
 
 def test_more_samples_are_added_to_those_that_were_drawn(tmp_path):
@@ -76,7 +77,7 @@ def test_what_can_not_be_added_is_refused(tmp_path):
     search = plan_of(tmp_path, "seeds=1", "search=optuna", "optimizer.lr=interval(0.001,0.1)")
     for study, options, overrides, says in (
         (plan, {"seeds": 1}, [], "seeds=1 is less than the 2 of this study; nothing is removed"),
-        (plan_of(tmp_path, "seed=range(0,2)"), {"seeds": 3}, [], "names its seeds by seed="),
+        (plan_of(tmp_path, "seed=1,3"), {"seeds": 3}, [], "names seeds that are not numbered from 0"),
         (plan, {}, ["seed=3"], "seed=3 can't change a study that has begun: seeds are numbered from 0"),
         (plan, {}, ["nothing=1"], "have no option nothing"),
         (plan, {}, ["optimizer.lr=interval(0.1,0.2)"], "sweeps over an interval"),
