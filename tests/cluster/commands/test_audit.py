@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import numpy as np
@@ -157,6 +158,16 @@ def test_a_mined_folder_is_audited_and_one_without_a_record_refused(collection, 
     assert "holds results of `pyrite train`; audit takes" in refusal("audit", str(tmp_path / "train"), out)
     assert "studies has no default" in refusal("audit", out)
     assert "nowhere: no such folder; name the out=" in refusal("audit", str(tmp_path / "nowhere"), out)
+
+
+def test_faults_that_were_skipped_are_skipped_again(tmp_path, capsys):
+    rows = [{"query": f"wing {word}", "positive": f"a wing is {word} here"} for word in "abcdefghijklmnopqrstuvwxyz"]
+    (tmp_path / "pairs.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows) + "{broken\n")
+    given = [f"collection.path={tmp_path / 'pairs.jsonl'}", "strict=false", f"cache={tmp_path / 'cache'}"]
+    assert command("mine", *given, "function=bm25", "count=2", f"out={tmp_path / 'mined'}") == 0
+    assert command("audit", str(tmp_path / "mined"), f"out={tmp_path / 'audit'}") == 0
+    judged = f"pyrite judge runs={tmp_path / 'audit' / 'runs'} method=rank {' '.join(given[:2])} "
+    assert judged in capsys.readouterr().out
 
 
 @pytest.mark.nightly
