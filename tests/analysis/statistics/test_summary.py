@@ -349,6 +349,22 @@ def test_random_effects_by_hand():
     assert across.pool_effects(np.array([0.1, 0.1, 0.1]), np.array([0.01, 0.01, 0.01])).between == 0
 
 
+def test_a_place_where_nothing_varies_is_not_the_mean_of_all():
+    found = across.pool_effects(np.array([0.1, 0.1, 0.0]), np.array([0.01, 0.03, 0.0]))
+    assert found == pytest.approx(across.pool_effects(np.array([0.1, 0.1, 0.0]), np.array([0.01, 0.03, 0.02])))
+    assert found.low < -0.1 < 0.06 < found.mean < 0.3 < found.high
+    none = across.pool_effects(np.array([0.1, 0.2, 0.3]), np.zeros(3))  # then places alone are the sample
+    reach = stats.t.isf(0.025, 2) * 0.1 / np.sqrt(3)
+    assert (none.mean, none.between, none.high) == pytest.approx((0.2, 0.1, 0.2 + reach))
+    assert across.pool_effects(np.zeros(2), np.zeros(2)) == pytest.approx((0.0,) * 6, abs=1e-10)
+    rng = np.random.default_rng(1)
+    of = {(c, f): list(rng.normal(0.5, 0.1, 6)) for c in "cd" for f in ("bm25", "random")}
+    of |= {("e", f): [1.0] * 6 for f in ("bm25", "random")}
+    *places, whole = Comparison(trials(of)).across().iter_rows(named=True)
+    assert (places[2]["low"], places[2]["high"]) == (0, 0)
+    assert whole["high"] - whole["low"] > 0.1
+
+
 def test_places_are_summed_up_where_there_are_two():
     rng = np.random.default_rng(1)
     of = {(c, f): list(rng.normal(mean, 0.01, 6)) for c in "cde" for f, mean in (("bm25", 0.5), ("random", 0.4))}
