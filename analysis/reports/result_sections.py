@@ -59,8 +59,8 @@ def side_by_side(summary: pl.DataFrame, measure: str) -> Table:
     head = ["method", *chain(*([origin_name(origin), *_mixed_name(origin, mixed)] for origin in origins)), "runs"]
     opponent = words.YOURS.format(" or ".join(named)) if named else words.BEST_BASELINE
     tested = rows.select(pl.col("paired_p", "t_p", "ks_p").count()).sum_horizontal().sum()
-    note = words.READING.format(opponent) if tested else ""
-    return Table(head, lines, caption=words.BY_ORIGIN.format(measure), note=note)
+    notes = {words.READING.format(opponent): tested, words.SEEDS_OF_BOTH: tested and rows["failed"].sum()}
+    return Table(head, lines, caption=words.BY_ORIGIN.format(measure), note=". ".join(applying(notes)))
 
 
 def _named_baselines(rows: pl.DataFrame) -> list[str]:

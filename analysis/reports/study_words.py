@@ -81,7 +81,8 @@ HOW_TO_READ = SectionWords(
     "their seed and by numbers that were drawn or have many values. Bold is the best mean of a ranker.",
     "*, ‡ and † mark methods that differ from the best baseline with p < .05. The best baseline is the highest mean "
     "among the other methods that are not learned, of the same ranker and over the same candidates; the best baseline "
-    "itself is compared with the runner-up. A mark means different, not better: the means show which way.",
+    "itself is compared with the runner-up. A mark means different, not better: the means show which way, or where "
+    "runs failed, the difference in summary.csv, over the seeds that both methods finished.",
     "* is the test that leads. Runs of the same seed are paired, because a seed sets the first weights and the order "
     "of the examples of all methods alike, and so are the values of the same query. Seeds and queries are both taken "
     "as a sample (a model of random effects with Satterthwaite's degrees of freedom), so the test is about other "

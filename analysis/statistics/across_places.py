@@ -11,7 +11,7 @@ from scipy import stats
 
 from pyrite.analysis.methods import with_methods
 from pyrite.analysis.statistics.comparison import compare_both
-from pyrite.analysis.statistics.crossed import Floats
+from pyrite.analysis.statistics.crossed import NOTHING, Floats
 from pyrite.analysis.statistics.paired import differences, mean_difference
 from pyrite.analysis.statistics.places import Place, Places
 
@@ -22,6 +22,8 @@ SCHEMA: dict[str, Any] = {
     "pairs": pl.Int64,
 }
 """Columns of across.parquet."""
+LEAST_VARIANCE = 1e-12
+"""The variance of an effect up to which nothing varied that could tell its error."""
 ALL = "all"
 """The place of the row that sums up the others."""
 
@@ -42,14 +44,17 @@ def pool_effects(effects: Floats, variances: Floats) -> PooledEffect:
     """Pool the effects of two or more places, of which each is measured with an error, by a random-effects model.
 
     The variance between places is DerSimonian and Laird's (1986), the interval Hartung and Knapp's (2001), that of the
-    next place Higgins, Thompson and Spiegelhalter's (2009).
+    next place Higgins, Thompson and Spiegelhalter's (2009). A place where nothing varies, as where a measure is 1 for
+    all, shows no error of its own, which is no evidence that it has none: it counts with the others' mean variance.
     """
     count = len(effects)
-    weights = 1 / np.maximum(variances, 1e-12)
+    varies = variances > LEAST_VARIANCE
+    variances = np.where(varies, variances, variances[varies].mean() if varies.any() else NOTHING)
+    weights = 1 / variances
     fixed = (weights * effects).sum() / weights.sum()
     excess = (weights * (effects - fixed) ** 2).sum() - (count - 1)
     between = max(0.0, excess / (weights.sum() - (weights**2).sum() / weights.sum()))
-    weights = 1 / (np.maximum(variances, 1e-12) + between)
+    weights = 1 / (variances + between)
     mean = float((weights * effects).sum() / weights.sum())
     error = float(np.sqrt((weights * (effects - mean) ** 2).sum() / ((count - 1) * weights.sum())))
     error = max(error, float(np.sqrt(1 / weights.sum())))  # never less sure than a fixed effect would be

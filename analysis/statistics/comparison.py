@@ -172,12 +172,14 @@ def _tests(
     a: MethodRuns, b: MethodRuns, by_query: Mapping[str, Floats], equal_within: float | None
 ) -> dict[str, float]:
     """Return the tests of a pair by the names of TESTS, without those that are adjusted for others."""
-    both = compare_both(a, b, by_query)
-    # Of the mean over the pairs, which is the difference of the means if all runs are paired.
+    both, paired = compare_both(a, b, by_query), differences(a.runs, b.runs)
+    # Of what is tested, so that no difference is outside its interval, nor has the other sign than its test, where
+    # runs failed; the difference of the means if nothing is paired.
+    difference = next(filter(math.isfinite, (both.mean, mean(paired), a.mean - b.mean)), NAN)
     reach = both.high - both.mean
     return dict.fromkeys(TESTS, NAN) | {
-        "difference": a.mean - b.mean,
-        "pairs": len(differences(a.runs, b.runs)),
+        "difference": difference,
+        "pairs": len(paired),
         "low_both": both.mean - reach,
         "high_both": both.mean + reach,
         "p_both": both.p,

@@ -67,7 +67,7 @@ def _of_family(place: Row, family: pl.DataFrame, columns: Sequence[str]) -> Iter
     for method in sorted(random, key=lambda name: runs[name].rank):
         learned, chance = (family.filter(method=name) for name in (method, random[method] or ""))
         row: Row = {**place, "method": method, "random": random[method], "random_mean": _mean(chance["value"])}
-        agents = _agents(learned, row)
+        agents = _agents(learned, chance, row)
         rate: Row = {**row, "agents": len(agents), "mean": learned["value"].mean(), "best": agents["mean"].max()}
         if method in against:
             better = agents.filter("better")["agent"].to_list()
@@ -78,15 +78,16 @@ def _of_family(place: Row, family: pl.DataFrame, columns: Sequence[str]) -> Iter
         yield rate | agents.select(pl.when(converged.count() > 0).then(converged.sum())).row(0, named=True), agents
 
 
-def _agents(learned: pl.DataFrame, row: Row) -> pl.DataFrame:
-    """Return the agents of a method, by the seeds of their learning."""
-    agents = pl.DataFrame(
-        [
-            {**row, "agent": agent, "runs": len(runs), "mean": runs["value"].mean(), "converged": runs[0, "converged"]}
-            for (agent,), runs in learned.partition_by("agent", as_dict=True).items()
-        ],
-        schema=AGENTS,
-    )
+def _agents(learned: pl.DataFrame, chance: pl.DataFrame, row: Row) -> pl.DataFrame:
+    """Return the agents of a method, by the seeds of their learning, each with the random policy of its own seeds, or
+    of all if they share none: a seed that it lacks, as its run failed, must not count on one side alone."""
+    rows = list[Row]()
+    for (agent,), every in learned.partition_by("agent", as_dict=True).items():
+        runs, same = every.join(chance, on="seed", how="semi"), chance.join(every, on="seed", how="semi")
+        runs, same = (every, chance) if same.is_empty() else (runs.sort("value"), same.sort("value"))
+        figures = {"runs": len(runs), "mean": runs["value"].mean(), "random_mean": _mean(same["value"])}
+        rows.append({**row, "agent": agent, **figures, "converged": every[0, "converged"]})
+    agents = pl.DataFrame(rows, schema=AGENTS)
     agents = agents.sort(pl.col("agent").str.len_bytes(), "agent")
     return agents.with_columns(better=pl.col("mean") > pl.col("random_mean"))
 

@@ -60,6 +60,14 @@ def test_agents_are_held_against_the_random_policy_of_their_seeds_and_stand_in_t
     assert convergence(written_trials(runs))[1]["agent"].to_list() == ["0", "9", "10"]
 
 
+def test_an_agent_whose_run_failed_is_compared_over_the_seeds_that_it_has(written_trials):
+    runs = [("policy=random", 0.6), ("policy=random", 0.6), ("policy=random", 0.1)]
+    runs += [*learned(DIFF, 0, 0.55, 0.55, None), *learned(DIFF, 1, 0.5, 0.5, 0.05)]  # worse at every seed
+    rates, agents = convergence(written_trials(runs).with_columns(seed=pl.Series([0, 1, 2] * 3)))
+    assert rates.select("agents", "better", "rate").rows() == [(2, 0, 0.0)]
+    assert agents["random_mean"].to_list() == pytest.approx([0.6, 1.3 / 3])
+
+
 def test_without_agents_or_a_random_policy_there_is_no_rate(written_trials):
     trials = written_trials([run for run in RUNS if "random" not in run[0]])
     found, agents = convergence(trials)

@@ -11,7 +11,7 @@ from pyrite.analysis.methods import with_factors, with_methods
 from pyrite.analysis.reports.analysis_sections import across as shown
 from pyrite.analysis.reports.labels import value
 from pyrite.analysis.reports.result_sections import side_by_side
-from pyrite.analysis.reports.study_words import READING
+from pyrite.analysis.reports.study_words import READING, SEEDS_OF_BOTH
 from pyrite.analysis.statistics import across_places as across
 from pyrite.analysis.statistics import seed_variation as spread
 from pyrite.analysis.statistics.sequential import SequentialRule
@@ -94,6 +94,30 @@ def test_runs_that_failed_or_diverged_are_counted_and_left_out_beside(made_up_st
     assert Comparison(trials).summary()["runs"].sum() == 0
     assert Comparison(trials.clear()).summary().is_empty()
     assert Comparison(trials.select(pl.exclude("^.*:.*$"))).summary().is_empty()
+
+
+def test_where_a_run_failed_the_difference_has_the_sign_of_its_test(made_up_study):
+    """The better method has the lower mean: it finished the hard seed, which the other did not."""
+    methods = [("fixed", "bm25", "uniform", 0.2), ("fixed", "bm25", "dynamic", 0.22)]
+    trials, queries = made_up_study(seeds=6, methods=methods)
+    measure, hard = pl.col("bm25:AP@100"), pl.col("seed") == 5
+    fails = hard & (pl.col("selector") == "uniform")
+    easier = pl.when(pl.col("run").str.ends_with("-5")).then(0.0).otherwise(0.3)
+    trials = trials.with_columns(status=pl.when(fails).then(pl.lit("failed")).otherwise("status"))
+    trials = trials.with_columns(pl.when(~fails).then(measure + pl.when(hard).then(0.0).otherwise(0.3)))
+    of_both = of(trials, "fixed", "bm25", "dynamic")[:5] - of(trials, "fixed", "bm25", "uniform")
+    for known in (queries.with_columns(pl.col("AP@100") + easier), None):
+        summary = Comparison(trials, known).summary(BASE)
+        found = row(summary, "bm25 · dynamic")
+        assert found["mean"] < row(summary, "bm25 · uniform")["mean"]
+        assert found["difference"] == found["baseline_difference"] == pytest.approx(of_both.mean())
+        assert found["difference"] > 0
+        assert known is None or 0 < found["low_both"] < found["difference"] < found["high_both"]
+        assert row(summary, "bm25 · uniform")["difference"] == -found["difference"]
+        assert "*" in found["marks"]
+    assert SEEDS_OF_BOTH in " ".join(printed(summary).split())
+    whole = Comparison(made_up_study(methods=methods)[0]).summary()
+    assert SEEDS_OF_BOTH not in " ".join(printed(whole).split())
 
 
 def test_bm25s_own_order_is_one_value_and_so_is_a_runs(made_up_study, usual):
@@ -347,6 +371,22 @@ def test_random_effects_by_hand():
     assert found.high - found.mean == pytest.approx(stats.t.isf(0.025, 1) * error)
     assert found.next_high > found.high
     assert across.pool_effects(np.array([0.1, 0.1, 0.1]), np.array([0.01, 0.01, 0.01])).between == 0
+
+
+def test_a_place_where_nothing_varies_is_not_the_mean_of_all():
+    found = across.pool_effects(np.array([0.1, 0.1, 0.0]), np.array([0.01, 0.03, 0.0]))
+    assert found == pytest.approx(across.pool_effects(np.array([0.1, 0.1, 0.0]), np.array([0.01, 0.03, 0.02])))
+    assert found.low < -0.1 < 0.06 < found.mean < 0.3 < found.high
+    none = across.pool_effects(np.array([0.1, 0.2, 0.3]), np.zeros(3))  # then places alone are the sample
+    reach = stats.t.isf(0.025, 2) * 0.1 / np.sqrt(3)
+    assert (none.mean, none.between, none.high) == pytest.approx((0.2, 0.1, 0.2 + reach))
+    assert across.pool_effects(np.zeros(2), np.zeros(2)) == pytest.approx((0.0,) * 6, abs=1e-10)
+    rng = np.random.default_rng(1)
+    of = {(c, f): list(rng.normal(0.5, 0.1, 6)) for c in "cd" for f in ("bm25", "random")}
+    of |= {("e", f): [1.0] * 6 for f in ("bm25", "random")}
+    *places, whole = Comparison(trials(of)).across().iter_rows(named=True)
+    assert (places[2]["low"], places[2]["high"]) == (0, 0)
+    assert whole["high"] - whole["low"] > 0.1
 
 
 def test_places_are_summed_up_where_there_are_two():
