@@ -102,6 +102,7 @@ def _of_encode(encode: Callable[..., Any], collection: Collection, encoded: Enco
 
     ranker = DigestedEncoder(vectors)
     documents, queries = (as_bytes(each["text"].to_list()) for each in (collection.documents, collection.queries))
+    documents = replace(documents, labels=encoded.documents.labels)  # by which origin=category searches
     read = replace(encoded, documents=documents, queries=queries)
     return LeftRanker(
         lambda candidates, measures: Evaluation(read, candidates, measures)(ranker), ranker.content.hexdigest
@@ -145,10 +146,15 @@ def _of_run(files: list[Path], collection: Collection, encoded: EncodedCollectio
     content = hashlib.sha256(b"".join(file.read_bytes() for file in files))
 
     def measure(candidates: Candidates, measures: Sequence[str]) -> Values:
-        documents, scores = lists.documents[candidates.queries], lists.scores[candidates.queries]
+        listed = lists.take(candidates.queries)
         if candidates.documents is None:  # the run ranks all documents
-            ranked = replace(candidates, documents=documents, categories=None)
-            return Evaluation(encoded, ranked, measures).of_scores(scores)
+            inside = np.zeros(listed.documents.shape, bool)
+            for rows, space in candidates.spaces(encoded):
+                inside[rows] = np.isin(listed.documents[rows], space)
+            searched = listed.keep(inside).head(candidates.depth)
+            ranked = replace(candidates, documents=searched.documents, categories=None)
+            return Evaluation(encoded, ranked, measures).of_scores(searched.scores)
+        documents, scores = listed.documents, listed.scores
         same = (candidates.documents[:, :, None] == documents[:, None, :]) & (documents >= 0)[:, None, :]
         found = np.take_along_axis(scores, same.argmax(2), 1)
         return Evaluation(encoded, candidates, measures).of_scores(

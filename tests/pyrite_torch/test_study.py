@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import traceback
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +26,8 @@ from pyrite.cluster.output.manifest import resume_command
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.outcome import read_outcome
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.evaluation.origins import Bm25Candidates, FullCollection
+from pyrite.ranking.evaluation.origins import Bm25Candidates, Candidates, FullCollection
+from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.torch import train_process
 from pyrite.torch.left_rankers import left_by
 from tests.cluster.waiting import until
@@ -310,6 +312,37 @@ def test_an_object_with_several_scores_per_document_is_refused(tiny_sources, tmp
     candidates = Bm25Candidates(depth=3).of(tiny_sources, np.arange(4))
     with pytest.raises(BadInput, match=r"trainer: returned \d+ scores for \d+ documents; return an object with one"):
         left.measure(candidates, ["RR@10"])
+
+
+@pytest.mark.parametrize("categories", [None, np.array([0, 1, -1, 0], np.int32)])
+@pytest.mark.parametrize("depth", [2, None])
+def test_a_run_is_measured_as_the_vectors_of_its_scores(tiny_sources, tmp_path, depth, categories):
+    """Over the documents of a query's category, up to the depth of the ranking."""
+    documents = tiny_sources.collection.documents.with_columns(text="id")  # each text once
+    collection, size = tiny_sources.collection.changed(documents=documents), len(documents)
+    labels = np.arange(size, dtype=np.int32)[:, None] % 2
+    encoded = replace(tiny_sources.encoded, documents=replace(tiny_sources.encoded.documents, labels=labels))
+    queries = np.arange(4)
+    scores = np.random.default_rng(0).permutation(4 * size).reshape(4, size).astype(np.float32)
+    rows = dict(zip(collection.queries["text"], scores, strict=False))
+    places = {text: place for place, text in enumerate(collection.documents["text"])}
+    vectors = Towers(
+        encode_query=lambda texts: np.stack([rows.get(text, scores[0]) for text in texts]),
+        encode_document=lambda texts: np.eye(size, dtype=np.float32)[[places[text] for text in texts]],
+    )
+    lines = [
+        f"{collection.queries['id'][query]} Q0 {collection.documents['id'][place]} 0 {scores[query, place]} mine"
+        for query in range(4)
+        for place in range(size)
+    ]
+    (tmp_path / "mine.run").write_text("\n".join(lines) + "\n")
+    candidates = Candidates(queries, None, RankedLists.empty(4, 1), depth, categories)
+    measures = ["RR", "AP", "R@5", "nDCG@10"]
+    expected, measured = (
+        left_by(result, tmp_path, collection, encoded).measure(candidates, measures) for result in (vectors, None)
+    )
+    for measure in measures:
+        np.testing.assert_allclose(measured[measure], expected[measure], err_msg=measure)
 
 
 class Towers(SimpleNamespace):
