@@ -12,8 +12,10 @@ from string import Formatter
 from types import NoneType
 from typing import Any
 
+from pyrite.cluster.config.build import locate
 from pyrite.cluster.config.takes import takes
 from pyrite.ranking.errors import BadInput, refuse
+from pyrite.sampling.policies.schedule import Schedule
 
 GIVEN = ("data", "seed", "folder")
 """The arguments that every training function receives."""
@@ -125,6 +127,9 @@ def _check_command(run: str, options: list[str], config: Mapping[str, Any]) -> N
     if dense:
         what = "a command gets negatives that stand still, and no model of Pyrite's has vectors to search"
         raise BadInput(what, f"function={dense[0]}", "give a function, FILE.py:NAME, or mine with checkpoint=")
+    what = "a command gets negatives that stand still, and a schedule would stay at its start"
+    moves = issubclass(locate(config["policy"]["_target_"]), Schedule)
+    refuse(moves, what, "policy", "give a function, FILE.py:NAME, or choose policy=mixture")
     fields = _fields(run)
     refuse(
         not {"out", "folder"} & {*fields},

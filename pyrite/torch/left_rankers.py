@@ -69,6 +69,8 @@ def left_by(result: Any, folder: Path, collection: Collection, encoded: EncodedC
     refuse(not any(folder.iterdir()), "left nothing in its folder", "trainer", "save a checkpoint or a TREC run there")
     trained = read_ranker(str(folder))
     read = trained.read(collection, encoded)
+    if read.documents.labels is None:  # by which origin=category searches
+        read = replace(read, documents=replace(read.documents, labels=encoded.documents.labels))
     return LeftRanker(
         lambda candidates, measures: Evaluation(read, candidates, measures)(trained.ranker),
         lambda: digest_of(folder),

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from pyrite.ranking.errors import refuse
+from pyrite.ranking.errors import BadInput, refuse
 
 SHARE = 16
 """A sixteenth of a machine's memory is the most that the states of one transformer take in a process."""
@@ -115,19 +115,45 @@ class LowerLayers:
         """Refuse a model whose layers can't be read apart: a short text has to get the same states either way."""
         ids = torch.tensor([PROBE], device=next(model.parameters()).device)
         packed = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-        training = model.training
+        training, shared = model.training, list[str]()
         model.eval()
         try:
             with torch.no_grad():
                 whole = model(**packed)[0]
                 apart = self.above(model, self.read(model, packed))(**packed)[0]
+            shared = self._shared(model, packed)
             same = torch.equal(whole, apart) and not model.config.output_hidden_states
         except (TypeError, ValueError, AttributeError, IndexError, RuntimeError):
             same = False
         finally:
             model.train(training)
-        what = f"the layers of {type(model).__name__} can't be read apart"
-        refuse(not same, what, "ranker.frozen_layers", "leave it out, or choose a BERT, RoBERTa or ModernBERT")
+        remedy = "leave it out, or choose a BERT, RoBERTa or ModernBERT"
+        refuse(not same, f"the layers of {type(model).__name__} can't be read apart", "ranker.frozen_layers", remedy)
+        if shared:
+            what = f"the lower layers of {type(model).__name__} read {shared[0]}, which is trained with those above"
+            raise BadInput(what, "ranker.frozen_layers", remedy)
+
+    def _shared(self, model: nn.Module, packed: dict[str, Tensor]) -> list[str]:
+        """Return the names of weights outside the frozen layers that these read, such as MPNet's position biases.
+
+        Their training would change the states of texts that were read before.
+        """
+        theirs = {id(weight) for module in self.frozen for weight in module.parameters()}
+        others = {name: weight for name, weight in model.named_parameters() if id(weight) not in theirs}
+        others = {name: weight for name, weight in others.items() if weight.is_floating_point()}
+        learning = [weight.requires_grad for weight in others.values()]
+        try:
+            for weight in others.values():
+                weight.requires_grad_(True)
+            with torch.enable_grad():
+                states = self._read(model, packed)
+            if not states.requires_grad:  # they read no weight that learns
+                return []
+            found = torch.autograd.grad(states.sum(), list(others.values()), allow_unused=True)
+        finally:
+            for weight, learns in zip(others.values(), learning, strict=True):
+                weight.requires_grad_(learns)
+        return [name for name, gradient in zip(others, found, strict=True) if gradient is not None]
 
     def forget(self) -> None:
         """Look for other states: the weights of the layers have changed."""
@@ -172,6 +198,9 @@ class LowerLayers:
     @torch.no_grad()
     def read(self, model: nn.Module, packed: dict[str, Tensor]) -> Tensor:
         """Return the states of packed texts after the frozen layers [texts, tokens, width]."""
+        return self._read(model, packed)
+
+    def _read(self, model: nn.Module, packed: dict[str, Tensor]) -> Tensor:
 
         def last(*arguments: Any, **options: Any) -> Any:
             raise _Reached(self._reading[-1](*arguments, **options))

@@ -537,6 +537,10 @@ def test_a_function_that_raises_is_not_run_again(base, start, place):
         (["trainer='python command.py {data} {out} {seed}'", "trainer.lr=1"], r"the command has no \{lr\}"),
         (["trainer='python command.py {data}'"], "names no folder to leave weights in"),
         (["trainer='python command.py {data} {out}'", "function=dense"], "negatives that stand still"),
+        (
+            ["trainer='python command.py {data} {out}'", "function=[random,bm25]", "policy=schedule"],
+            "policy: a command gets negatives that stand still, and a schedule would stay at its start",
+        ),
         (["trainer='python command.py {data} {out} {lr}'"], r"\{lr\} is no field of a command"),
         (["trainer='python command.py {data} {out} {'"], "can't be read"),
         (

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers
 
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.lora import Lora
@@ -166,3 +167,37 @@ def test_a_transformer_whose_layers_depend_on_each_other_is_refused(made_up, mon
     monkeypatch.setattr(lower_layers.LowerLayers, "above", lambda self, model, states: lambda **packed: [states])
     with pytest.raises(BadInput, match="can't be read apart"):
         bi_encoder(made_up(), frozen_layers=1)
+
+
+def model_of(kind: str, **options: Any) -> torch.nn.Module:
+    sizes = {"vocab_size": 20, "hidden_size": 8, "num_hidden_layers": 3, "num_attention_heads": 2,
+             "intermediate_size": 12}  # fmt: skip
+    config = getattr(transformers, f"{kind}Config")(**sizes, **options)
+    return getattr(transformers, f"{kind}Model")(config)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "read"),
+    [
+        ("MPNet", {}, "encoder.relative_attention_bias.weight"),
+        ("Electra", {"embedding_size": 4}, "embeddings_project.weight"),
+    ],
+)
+def test_layers_that_read_weights_which_are_trained_are_refused(kind, options, read):
+    """What such layers make of a text changes while it is kept."""
+    with pytest.raises(BadInput, match=f"lower layers of {kind}Model read {read}, which is trained"):
+        lower_layers.LowerLayers(model_of(kind, **options), 1)
+
+
+def test_trying_a_transformer_changes_nothing():
+    """Neither which weights learn, nor their gradients, nor what is drawn."""
+    model = model_of("Bert").train()
+    model.pooler.requires_grad_(False)
+    drawn = torch.random.get_rng_state()
+    lower = lower_layers.LowerLayers(model, 1)
+    frozen = {id(weight) for module in lower.frozen for weight in module.parameters()}
+    frozen |= {id(weight) for weight in model.pooler.parameters()}
+    assert all(weight.requires_grad == (id(weight) not in frozen) for weight in model.parameters())
+    assert all(weight.grad is None for weight in model.parameters())
+    assert torch.equal(torch.random.get_rng_state(), drawn)
+    assert model.training
