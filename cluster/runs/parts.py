@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from types import UnionType
 from typing import Any, get_args, get_type_hints
@@ -10,7 +9,6 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from pyrite.ranking.batch import pairs_of
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import refuse
 from pyrite.ranking.ranked_lists import RankedLists
@@ -37,15 +35,10 @@ class Base:
 
     def queries(self, split: str) -> NDArray[np.int64]:
         """Return the queries that any fold has in a split."""
-        return self._of_folds([getattr(fold, split) for fold in self.splits])
-
-    def trained_queries(self, most: int | None) -> NDArray[np.int64]:
-        """Return the queries of the pairs that any fold trains on, of which a fold has at most `most`."""
-        return self._of_folds([pairs_of(self.encoded, fold.train, most).queries for fold in self.splits])
-
-    def _of_folds(self, queries: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-        refuse(not queries, "there are too few queries to cross-validate", "folds", "bring more queries, or a split")
-        return np.unique(np.concatenate(queries))
+        refuse(
+            not self.splits, "there are too few queries to cross-validate", "folds", "bring more queries, or a split"
+        )
+        return np.unique(np.concatenate([getattr(fold, split) for fold in self.splits]))
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,7 @@ def _function_options(config: Config, name: str) -> list[Any]:
 
 @shared_part("ranking: {name}", lambda config: config["function"], _function_options)
 def function(config: Config, name: str, sources: Sources, base: Base, note: Note) -> Lists:
-    """Return a function's guarded lists. A guard's ranker, which is slow, guards only those of queries trained on."""
+    """Return a function's guarded lists. A guard's ranker is slow, so it guards only lists of training queries."""
     function = build(config["function"][name], trust="composed")
     guard = build(config["guard"], "guard", trust="composed")
     if isinstance(function, BM25) and name in bm25_in_shards(config):
@@ -194,7 +194,7 @@ def function(config: Config, name: str, sources: Sources, base: Base, note: Note
         return Lists(None, GuardedDocuments.joined([]))
     if isinstance(function, Judged):
         function.prepare(base.encoded, None)  # refuses a collection without such documents before anything is written
-    queries = None if guard.ranker is None else base.trained_queries(config["limits"]["examples"])
+    queries = None if guard.ranker is None else base.queries("train")
     lists, guarded, _ = negatives_lists(function, sources, guard, queries)
     if isinstance(function, InBatch) and lists is not None:
         queries_masked = int((lists.counts > 0).sum())
@@ -240,11 +240,10 @@ def _spread(rows: NDArray[Any], queries: NDArray[np.int64], count: int, missing:
     exists=lambda config: config.get("teacher"),
 )
 def teacher(config: Config, sources: Sources, base: Base, every_list: list[RankedLists | None]) -> PairScores:
-    """Score what a run may show: relevant documents and the functions' lists, of queries that are trained on."""
+    """Score what a run may show: relevant documents and the functions' lists."""
     named = zip(config["function"].values(), every_list, strict=True)
     listed = [ranked for node, ranked in named if ranked is not None and locate(node["_target_"]) is not InBatch]
-    queries = base.trained_queries(config["limits"]["examples"])
-    return teacher_scores(_built(config, "teacher"), sources, queries, listed)
+    return teacher_scores(_built(config, "teacher"), sources, base.queries("train"), listed)
 
 
 @shared_part(

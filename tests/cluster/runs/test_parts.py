@@ -22,7 +22,6 @@ from pyrite.cluster.runs import remote_artifacts, shared_parts
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.remote_artifacts import RemoteArtifacts
 from pyrite.cluster.runs.shared_part import SHARED, declared
-from pyrite.ranking.batch import pairs_of
 from pyrite.ranking.collections import cache as collections_cache
 from pyrite.ranking.collections import pieces
 from pyrite.ranking.collections.reader import Reader
@@ -275,19 +274,3 @@ def test_those_who_ask_at_once_make_a_collection_and_its_parts_once(base, tmp_pa
     assert read == ["made_up"]
     assert sorted(made) == sorted(found[0])
     assert not list(tmp_path.rglob("*.lock"))
-
-
-def test_slow_scores_are_those_of_queries_that_are_trained_on(small_bert, tmp_path):
-    """A guard's ranker and a teacher score every pair, so they leave out queries that `limits.examples` leaves out."""
-    folder = write_beir(tmp_path / "made_up", documents=60)
-    learning = [f"guard.ranker={small_bert}", "guard.ceiling=1000", "objective=kl", "teacher=bm25"]
-    config = compose([
-        "collection=beir", f"collection.path={folder}", "vectors=random", "encoding.min_count=1", "scale=full",
-        "function=bm25", "policy=fixed", "limits.examples=5", *learning, f"cache={tmp_path / 'cache'}",
-    ])  # fmt: skip
-    parts = Artifacts().parts(config)
-    base, listed = parts["base"], parts["function:bm25"].lists
-    trained = pairs_of(base.encoded, base.splits[0].train, 5).queries
-    assert len(np.unique(trained)) < len(base.splits[0].train)
-    assert np.flatnonzero(listed.counts).tolist() == np.unique(trained).tolist()
-    assert set(parts["teacher"].keys // parts["teacher"].size) == set(trained.tolist())
