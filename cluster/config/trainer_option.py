@@ -15,7 +15,6 @@ from typing import Any
 from pyrite.cluster.config.build import locate
 from pyrite.cluster.config.takes import takes
 from pyrite.ranking.errors import BadInput, refuse
-from pyrite.sampling.policies.schedule import Schedule
 
 GIVEN = ("data", "seed", "folder")
 """The arguments that every training function receives."""
@@ -123,6 +122,8 @@ def _function(path: str, name: str, run: str) -> ast.FunctionDef:
 
 
 def _check_command(run: str, options: list[str], config: Mapping[str, Any]) -> None:
+    from pyrite.sampling.policies.schedule import Schedule  # loads NumPy and Polars
+
     dense = [name for name, node in config["function"].items() if "refresh" in node]
     if dense:
         what = "a command gets negatives that stand still, and no model of Pyrite's has vectors to search"
