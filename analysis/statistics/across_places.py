@@ -23,7 +23,7 @@ SCHEMA: dict[str, Any] = {
 }
 """Columns of across.parquet."""
 LEAST_VARIANCE = 1e-12
-"""The variance of an effect up to which nothing varied that could tell its error."""
+"""The largest variance of an effect that counts as none."""
 ALL = "all"
 """The place of the row that sums up the others."""
 
@@ -44,8 +44,8 @@ def pool_effects(effects: Floats, variances: Floats) -> PooledEffect:
     """Pool the effects of two or more places, of which each is measured with an error, by a random-effects model.
 
     The variance between places is DerSimonian and Laird's (1986), the interval Hartung and Knapp's (2001), that of the
-    next place Higgins, Thompson and Spiegelhalter's (2009). A place where nothing varies, as where a measure is 1 for
-    all, shows no error of its own, which is no evidence that it has none: it counts with the others' mean variance.
+    next place Higgins, Thompson and Spiegelhalter's (2009). If nothing varies at a place (a measure of 1 for all
+    queries), its variance is 0, which does not mean that it has no error: it gets the mean variance of the others.
     """
     count = len(effects)
     varies = variances > LEAST_VARIANCE

@@ -294,7 +294,7 @@ class _Content:
             self._rows.append((query, identifier, document.grade, score, split, file, line))
 
     def _are_to_one_positive(self, query: str, positive: str, documents: Sequence[Document]) -> bool:
-        """Return whether a row's margins are to the first positive of its query that has any, and count the others.
+        """Return whether a row has the first positive of its query that has margins, and count the rows with others.
 
         A score is that of a document and a query, so it can't hold the margins to several.
         """

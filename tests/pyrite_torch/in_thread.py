@@ -11,7 +11,7 @@ from pyrite.torch import beside
 
 
 class InThread:
-    """Stands for the process beside a trainer, and builds in a thread of this one: imports take seconds of each."""
+    """Replaces the process next to a trainer, and builds in a thread of this one: imports take seconds of each."""
 
     pid, returncode = -1, 0
 
