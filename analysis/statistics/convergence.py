@@ -110,11 +110,12 @@ def rate_interval(runs: pl.DataFrame, chance: pl.DataFrame, seed: int = 0) -> tu
         (low, high); None if the two sides share fewer than two seeds.
     """
     wide = runs.pivot("agent", index="seed", values="value", aggregate_function="mean").sort("seed")
-    both = wide.join(chance.group_by("seed").agg(pl.col("value").mean()), on="seed", maintain_order="left").drop_nulls()
+    both = wide.join(chance.group_by("seed").agg(pl.col("value").mean()), on="seed", maintain_order="left")
     seeds, count = len(both), runs["agent"].n_unique()
     if seeds < 2:
         return None, None
     leads = (both.drop("seed", "value").to_numpy() - both["value"].to_numpy()[:, None]).astype(np.float64)
+    leads = np.nan_to_num(leads)  # a seed that an agent lacks, as its run failed, is on neither side of its comparison
     rng = np.random.default_rng(seed)
     drawn = rng.multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES) / seeds
     weights = 1 / seeds + (drawn - 1 / seeds) * np.sqrt(seeds / (seeds - 1))

@@ -12,15 +12,26 @@ import polars as pl
 from polars import selectors as cs
 from rich.console import Console
 
-from pyrite.analysis.methods import METHOD, SWEPT, column_of, evaluations, factors, told_apart, with_methods
+from pyrite.analysis.methods import (
+    AGENTS,
+    METHOD,
+    SWEPT,
+    column_of,
+    evaluations,
+    factors,
+    measurements,
+    told_apart,
+    with_methods,
+)
 from pyrite.analysis.reports import analysis_sections, columns
 from pyrite.analysis.reports import comparison_words as words
 from pyrite.analysis.reports.labels import Letters
 from pyrite.analysis.reports.report import Report, Section, Table, items, verbatim
 from pyrite.analysis.reports.result_sections import measures_of, origin_name, results, side_by_side
 from pyrite.analysis.reports.verdict_section import verdict_section
-from pyrite.analysis.statistics.comparison import named_baseline
-from pyrite.analysis.statistics.paired import mean_difference
+from pyrite.analysis.statistics.comparison import MethodRuns, methods_of, named_baseline, unit_of
+from pyrite.analysis.statistics.crossed import crossed_difference
+from pyrite.analysis.statistics.paired import LEAST_PAIRS, agent_cells, differences, mean_difference
 from pyrite.analysis.study_comparison import Comparison
 from pyrite.cluster.commands.taken import Taken
 from pyrite.cluster.config.compose import recorded_or_none
@@ -282,23 +293,27 @@ def paired_table(trials: pl.DataFrame, options: Sequence[str]) -> Table:
     """Compare each method under the options of the first study with the same method under those of the others."""
     origin, measure = evaluations(trials)[0]
     pair = pl.format("{}={}", pl.element().struct.field("key"), pl.element().struct.field("value"))
-    rest = swept_without(options).list.eval(pair.sort()).list.join(" ")
-    values = trials.select("run", "collection", "seed", value=pl.col(f"{origin}:{measure}"), rest=rest)
-    methods = with_methods(trials).select("run", *METHOD, "method")
-    values = values.join(methods, on="run", how="left", maintain_order="left").drop_nulls("value")
-    keys = ["collection", *METHOD, "rest", "method", "seed"]
-    values = values.group_by(keys, maintain_order=True).agg(pl.col("value").mean())
+    rest = swept_without([*options, *AGENTS]).list.eval(pair.sort()).list.join(" ")
+    values = measurements(trials).filter(candidates=origin, measure=measure).drop_nulls("value")
+    values = values.join(trials.select("run", rest=rest), on="run", maintain_order="left")
     rows = []
     for runs in values.partition_by("collection", *METHOD, "rest", maintain_order=True):
-        first, *others = runs["method"].unique(maintain_order=True)
-        for other in others:
-            pairs = runs.filter(method=other).join(runs.filter(method=first), on="seed", suffix="_first")
-            found = mean_difference((pairs["value"] - pairs["value_first"]).to_numpy())
-            rows.append({"ranker": runs["ranker"][0], "method": other, "against": first, **found._asdict()})
+        first, *others = methods_of(runs, ["ranker", "method"]).values()
+        rows += [_paired_row(method, first) for method in others]
     return columns.table(rows, PAIRED, words=3, caption=words.PAIRED_TABLE.format(measure, origin_name(origin)))
+
+
+def _paired_row(method: MethodRuns, first: MethodRuns) -> dict[str, Any]:
+    """Return the difference of two methods over seeds, or over agents and seeds if one of them has several agents."""
+    pairs = differences(method.runs, first.runs)
+    crossed = crossed_difference(agent_cells(method.runs, first.runs))
+    found = crossed if crossed.is_known and len(pairs) >= LEAST_PAIRS else mean_difference(pairs)
+    over = f"{len(pairs)} {unit_of(method, first, len(pairs))}"
+    figures = {name: getattr(found, name) for name in ("mean", "low", "high", "p")}
+    return {**method.identity, "against": first.method, **figures, "pairs": over}
 
 
 PAIRED = (
     columns.text("ranker"), columns.text("method"), columns.text("against"), columns.diff("difference", "mean"),
-    columns.interval("95% interval"), columns.p("p", "p"), columns.text("seeds", "pairs"),
+    columns.interval("95% interval"), columns.p("p", "p"), columns.text("pairs"),
 )  # fmt: skip

@@ -33,8 +33,10 @@ def main() -> None:
     while content := message(source):
         step = int(content)
         try:
-            encoder.load_state_dict(folder.weights(step))
-            folder.build(encoder, texts, step)
+            weights = folder.weights(step)
+            if weights is not None:
+                encoder.load_state_dict(weights)
+                folder.build(encoder, texts, step)
         except Exception as error:  # raised when a batch waits for the version
             if not folder.path.exists():  # the trainer has deleted it, and stops this process
                 return

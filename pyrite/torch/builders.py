@@ -172,7 +172,10 @@ class BuildOnRay(_FromWeights):
 
     def _build(self, step: int) -> None:
         try:
-            self.index.publish(self.folder.weights(step), step)
+            weights = self.folder.weights(step)
+            if weights is None:
+                return
+            self.index.publish(weights, step)
             queries = self.texts.listed.queries
             answer = self.index.search(queries, self.texts.listed.depth, step)
             lists = QueryLists(queries, answer.documents, answer.scores)

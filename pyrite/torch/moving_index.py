@@ -64,7 +64,7 @@ class MovingIndex:
         """Return what batches are served from, for all processes that see the folder."""
         versions = BatchVersions(self.refresh, loader)
         versions.check()
-        return ServedVersion(VersionFolder(path), versions)
+        return ServedVersion(VersionFolder(path, self.refresh.mode == "async"), versions)
 
     def start(self, service: ServedVersion, saved: Path | None = None, step: int = 0) -> None:
         """Publish the weights, or bring back what `save` has kept. A training before is forgotten.
@@ -123,7 +123,7 @@ class MovingIndex:
         versions = self.served.versions
         wanted = versions.of(versions.loader.first_of(step))
         if wanted is None:  # async: a process may be about to open the one before the newest
-            wanted = self.refresh.newest((self.served.folder.newest() or 0) - 1)
+            wanted = self.served.folder.before_newest()
         return min([wanted, *ahead.values()])
 
 

@@ -93,14 +93,18 @@ Version = IndexVersion | ListedVersion
 
 
 class VersionFolder:
-    """The folder of the versions of a training, which all of its processes see: each is complete or absent."""
+    """The folder of the versions of a training, which all of its processes see: each is complete or absent.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    Args:
+        newest_only: weights are left out if newer ones have been sent before their version is begun.
+    """
+
+    def __init__(self, path: Path, newest_only: bool = False) -> None:
+        self.path, self.newest_only = path, newest_only
         self._opened: dict[int, Version] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path, "_opened": {}}
+        return {**self.__dict__, "_opened": {}}
 
     def version_path(self, step: int) -> Path:
         """Return the folder of a version."""
@@ -110,9 +114,12 @@ class VersionFolder:
         """Return the file of the weights that a version is built from."""
         return self.path / "weights" / f"{step:09d}.safetensors"
 
-    def weights(self, step: int) -> dict[str, Any]:
-        """Return the weights that a version is built from."""
+    def weights(self, step: int) -> dict[str, Any] | None:
+        """Return the weights that a version is built from; None, and they are deleted, if they are left out."""
         path = self.weights_path(step)
+        if self.newest_only and any(newer.name > path.name for newer in path.parent.glob("*.safetensors")):
+            path.unlink(missing_ok=True)
+            return None
         weights: dict[str, Any] = from_bytes(path.read_bytes(), str(path))
         return weights
 
@@ -184,8 +191,7 @@ class VersionFolder:
         """
         VersionFolder(to).write(AHEAD, ahead)
         weights = {int(path.name[:9]): path for path in self.path.glob("weights/*.safetensors")}
-        versions = {int(path.name): path for path in self.path.glob("0*") if path.name.isdigit()}
-        for step, path in (weights | versions).items():
+        for step, path in (weights | self._versions()).items():
             if step >= oldest:
                 _link(path, to / path.relative_to(self.path))
 
@@ -216,9 +222,17 @@ class VersionFolder:
         """Return the step of the newest version; None if there is none."""
         return self._read(NEWEST).get("step")
 
+    def before_newest(self) -> int:
+        """Return the step of the version before the newest; of the newest if it is the only one, 0 if there is none."""
+        newest = self.newest() or 0
+        return max((step for step in self._versions() if step < newest), default=newest)
+
     def fetched(self, rank: str, batch: int) -> int | None:
         """Return the version of a batch that had been fetched before the training was resumed; None of another one."""
         return self._read(AHEAD).get(f"{rank}-{batch}")
+
+    def _versions(self) -> dict[int, Path]:
+        return {int(path.name): path for path in self.path.glob("0*") if path.name.isdigit()}
 
     def _read(self, name: str) -> dict[str, int]:
         path = self.path / name

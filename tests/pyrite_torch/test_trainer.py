@@ -10,8 +10,10 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,7 +25,7 @@ import pyrite
 from pyrite import BM25, Curriculum, Dense, Guard, InBatch, Mixture, Random, Schedule, SimANS, Top
 from pyrite.ranking.errors import BadInput
 from pyrite.sampling.retrieval.dense import Refresh
-from pyrite.torch import Negatives, beside
+from pyrite.torch import Negatives, beside, builders
 from pyrite.torch.builders import BuildBeside
 from pyrite.torch.moving_index import MovingIndex
 from pyrite.torch.report import ShownFiles
@@ -31,6 +33,7 @@ from pyrite.torch.text_encoder import encoder_of
 from pyrite.torch.trainer_batches import check_loss, lists
 from pyrite.torch.version_files import VersionFolder
 from tests.pyrite_torch.ends import ends
+from tests.pyrite_torch.in_thread import InThread
 from tests.pyrite_torch.tiny_trainer import digest, open_model, pairs, served, train, words
 
 
@@ -666,6 +669,39 @@ def test_the_index_of_a_loop_ends_with_the_negatives(bert):
     gc.collect()
     assert process.poll() is not None
     assert not folder.exists()
+
+
+def test_async_builds_the_newest_of_the_weights_that_wait(bert, tmp_path, monkeypatch):
+    """A build may take longer than the steps between two publications: it must not fall behind further and further."""
+    begun, go, built = threading.Event(), threading.Event(), []
+
+    def build(self, encoder, texts, step):
+        built.append(step)
+        begun.set()
+        assert go.wait(60)
+        self.version_path(step).mkdir(parents=True)
+        self.write("newest.json", {"step": step})
+
+    monkeypatch.setattr(VersionFolder, "build", build)
+    monkeypatch.setattr(builders, "subprocess", SimpleNamespace(Popen=InThread, PIPE=-1))
+    for mode, expected in (("async", [0, 4]), ("lagged", [0, 1, 2, 3, 4])):
+        index = MovingIndex(encoder_of(open_model(bert), None), Refresh(mode, every=1), {})
+        index.served = index.service(tmp_path / mode, trainer_loader())
+        folder = index.served.folder
+        index.builder = builder = BuildBeside(index.encoder, None, folder, "cpu")
+        builder.publish(0)
+        assert begun.wait(60)
+        for step in range(1, 5):
+            builder.publish(step)
+        go.set()
+        folder.wait(4)
+        assert built == expected
+        if mode == "async":
+            assert [path.stem for path in sorted(folder.path.glob("weights/*"))] == ["000000000", "000000004"]
+            index.after_step(5, lambda step: {})
+            assert folder.version_path(0).exists()  # a process may be about to open the one before the newest
+        index.close()
+        begun.clear(), go.clear(), built.clear()
 
 
 def test_the_process_beside_ends_quietly_if_its_folder_was_deleted(bert, tmp_path, monkeypatch):

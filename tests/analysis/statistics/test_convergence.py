@@ -147,3 +147,15 @@ def test_the_interval_of_a_rate_is_no_narrower_than_that_of_a_share():
         "value": 0.3 + luck + rng.normal(0, 0.001, 80),
     })  # fmt: skip
     assert rate_interval(together, chance) == (0.0, 1.0)
+
+
+def test_the_interval_counts_agents_with_a_failed_run():
+    """An agent is compared at the seeds that it has; a seed that one lacks is not taken from the others."""
+    chance = pl.DataFrame({"seed": range(3), "value": [0.6, 0.6, 0.1]})
+    whole = {"agent": ["a"] * 3, "seed": [*range(3)], "value": [0.5, 0.5, 0.9]}  # better for the third seed alone
+    failed = {"agent": ["b"] * 2, "seed": [0, 1], "value": [0.55, 0.55]}
+    runs = pl.concat([pl.DataFrame(whole), pl.DataFrame(failed)])
+    low, high = rate_interval(runs, chance)
+    exact = stats.binomtest(1, 2).proportion_ci(0.95, method="exact")
+    assert low <= exact.low
+    assert high >= exact.high

@@ -1,5 +1,6 @@
 """Tests of the verbs that begin or survey: none, list, compare, options and doctor, and those that are gone."""
 
+import itertools
 import os
 import re
 import tempfile
@@ -14,7 +15,7 @@ from rich.console import Console
 import pyrite
 from pyrite.cluster.commands import doctor, study_plan
 from pyrite.cluster.commands.cli import main
-from pyrite.cluster.commands.compare import compare, differing_options, queries_once, read_studies
+from pyrite.cluster.commands.compare import compare, differing_options, paired_table, queries_once, read_studies
 from pyrite.cluster.commands.list_studies import read_folder
 from pyrite.cluster.commands.verbs import REMOVED, VERBS, parse
 from pyrite.cluster.output.event_log import EventLog
@@ -118,9 +119,23 @@ def test_options_that_differ_are_listed_and_compared_by_seed(tmp_path):
     assert line_with(shown, "training.max_epochs ").split() == ["training.max_epochs", "5", "3"]
     row = line_with(shown, "+.2000")  # .1, .2 and .3: a deviation of .1
     assert "-.0484 to +.4484" in row
-    assert row.split()[-2:] == [".074", "3"]
+    assert row.split()[-3:] == [".074", "3", "seeds"]
     assert "No method can be told from the others with 3 seeds: the best is at most .0484 ahead of " in shown
     assert compare([one, two]).sections[0].last  # the verdict, on top of the page and at the end of the terminal
+
+
+def test_agents_are_the_sample_of_a_method_under_both_options():
+    """The differences of three agents are .1, .2 and .3 at each seed. A row per agent would test each over seeds."""
+    rows = [
+        {
+            "run": f"{option}-{agent}-{seed}", "policy": "learned", "function": "bm25+random", "seed": seed,
+            "bm25:AP@100": 0.4 + 0.1 * seed + (0.1 * (agent + 1) if option == "3" else 0.0),
+            "swept": [{"key": "policy.agent", "value": str(agent)}, {"key": "training.max_epochs", "value": option}],
+        }
+        for option, agent, seed in itertools.product("53", range(3), range(3))
+    ]  # fmt: skip
+    (row,) = paired_table(trials_of(rows), ["training.max_epochs"]).lines
+    assert [getattr(cell, "text", cell) for cell in row[3:]] == ["+.2000", "-.0484 to +.4484", ".074", "3 agents"]
 
 
 def test_studies_of_other_collections_are_compared_over_places(tmp_path):
