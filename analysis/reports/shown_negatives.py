@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
 import polars as pl
@@ -64,29 +64,54 @@ def suspects_section(
     Args:
         out: the study's folder, as commands name it.
     """
-    if samplers is None or not {"misranked", "negatives"} <= {*samplers.lazy().collect_schema().names()}:
+    shares = _shares(trials, samplers, "misranked", ("negatives",), EASY)
+    if not shares:
         return []
+    recorded = trials["overrides"].str.contains("sampling.recorded").any()
+    then = words.SAMPLE.format(words.AUDIT.format(out) if recorded else words.RECORD_FIRST)
+    line = words.SUSPECTS.format(shares=shares, then=then)
+    return [Section("", [line], [line, ""], last=True)]
+
+
+def empty_places_section(trials: pl.DataFrame, samplers: pl.DataFrame | pl.LazyFrame | None) -> list[Section]:
+    """Return a sentence on the negatives of each method that were not there, since too few candidates were left.
+
+    Those of the batch are left out: every batch has documents that are no negatives of some of its queries.
+    """
+    shares = _shares(trials, samplers, "missing", ("missing", "negatives"), ("in_batch",), none=False)
+    line = words.EMPTY_PLACES.format(shares)
+    return [Section("", [line], [line, ""], last=True)] if shares else []
+
+
+def _shares(
+    trials: pl.DataFrame, samplers: pl.DataFrame | pl.LazyFrame | None,
+    part: str, whole: Collection[str], without: Collection[str], none: bool = True,
+) -> str:  # fmt: skip
+    """Name the methods and functions with the largest shares of negatives; empty if nothing is known.
+
+    Args:
+        part, whole: columns of `samplers.parquet`, of which the second are added up.
+        without: functions that are left out.
+        none: whether shares of 0 count.
+    """
+    if samplers is None or not {part, *whole} <= {*samplers.lazy().collect_schema().names()}:
+        return ""
     of_runs = with_methods(trials).select("run", "method", "ranker").lazy()
-    looked = samplers.lazy().filter(~pl.col("function").is_in(EASY))
-    hard = looked.join(of_runs, on="run", maintain_order="left")
-    sums = hard.group_by("ranker", "method", "function", maintain_order=True).agg(
-        pl.col("misranked", "negatives").sum()
+    looked = samplers.lazy().filter(~pl.col("function").is_in(without))
+    looked = looked.join(of_runs, on="run", maintain_order="left")
+    sums = looked.group_by("ranker", "method", "function", maintain_order=True).agg(
+        part=pl.col(part).sum(), whole=pl.sum_horizontal(whole).sum()
     )
-    share = pl.col("misranked") / pl.col("negatives")
-    known = sums.filter(pl.col("negatives") > 0).with_columns(share=share)
-    rows = known.sort("share", descending=True, maintain_order=True).collect()
-    if rows.is_empty():
-        return []
+    sums = sums.filter(pl.col("whole") > 0, none | (pl.col("part") > 0))
+    sums = sums.with_columns(share=pl.col("part") / pl.col("whole"))
+    rows = sums.sort("share", descending=True, maintain_order=True).collect()
     names, several = distinct_names(with_methods(trials)["method"].unique()), rows["ranker"].n_unique() > 1
     shares = [
-        words.SUSPECTS_OF.format(**row | {"method": names[row["method"]]}) + f" ({row['ranker']})" * several
+        words.SHARE.format(**row | {"method": names[row["method"]]}) + f" ({row['ranker']})" * several
         for row in rows.head(LISTED).iter_rows(named=True)
     ]
     fewer = [words.FEWER.format(counted(len(rows) - LISTED, "other"))] if len(rows) > LISTED else []
-    recorded = trials["overrides"].str.contains("sampling.recorded").any()
-    then = words.SAMPLE.format(words.AUDIT.format(out) if recorded else words.RECORD_FIRST)
-    line = words.SUSPECTS.format(shares=", ".join([*shares, *fewer]), then=then)
-    return [Section("", [line], [line, ""], last=True)]
+    return ", ".join([*shares, *fewer])
 
 
 def _long(text: str) -> Cell:

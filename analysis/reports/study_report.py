@@ -42,7 +42,12 @@ from pyrite.analysis.reports.report import (
     verbatim,
 )
 from pyrite.analysis.reports.result_sections import measures_of
-from pyrite.analysis.reports.shown_negatives import examples_section, hardness_section, suspects_section
+from pyrite.analysis.reports.shown_negatives import (
+    empty_places_section,
+    examples_section,
+    hardness_section,
+    suspects_section,
+)
 from pyrite.analysis.reports.verdict_section import NO_COMMANDS, Commands, verdict_section
 from pyrite.analysis.statistics.comparison import named_baseline
 from pyrite.analysis.statistics.contrasts import check_contrasts
@@ -111,6 +116,7 @@ def study_report(
     sections = [
         verdict_section(conclusion, summary, trials, letters, results.commands, results.out),
         *_repeated(comparison, results, leading_evaluations(trials)[0]),
+        *empty_places_section(results.trials, results.samplers),
         *suspects_section(results.trials, results.samplers, results.out),
         *_next(results),
         *_comparison(conclusion),

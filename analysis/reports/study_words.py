@@ -56,7 +56,8 @@ REPEATED = (
     "the seeds of its method."
 )
 SUSPECTS = "Negatives that may be relevant, scored no lower than the positive when shown: {shares}. {then}"
-SUSPECTS_OF = "{share:.1%} of {function}'s with {method}"
+EMPTY_PLACES = "Places for negatives that stayed empty, since too few candidates were left: {}."
+SHARE = "{share:.1%} of {function}'s with {method}"
 FEWER = "less with {}"
 SAMPLE = "A sample tells how many are: {}."
 AUDIT = "pyrite audit {}"

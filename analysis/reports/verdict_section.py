@@ -314,7 +314,7 @@ class Layout:
 
 TRIED = columns.text("of", "tried")
 TIMES = (columns.shown("time", duration, "seconds"), columns.text("", "ratio"))
-MEMORY = columns.shown("memory", "{:,.0f} MB".format, "memory")
+MEMORY = columns.shown("memory", "{:,.0f} MiB".format, "memory")
 BUDGET = tuple(
     columns.shown(head, count, name)
     for head, name in {"steps": "steps", "scored": "scored_step", "pairs": "examples", "refreshes": "refreshes"}.items()

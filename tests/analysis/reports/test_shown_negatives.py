@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from pyrite.analysis.reports.shown_negatives import suspects_section
+from pyrite.analysis.reports.shown_negatives import empty_places_section, suspects_section
 from tests.cluster.trial_rows import trials_of
 
 
@@ -52,3 +52,11 @@ def test_of_many_methods_the_highest_are_named():
 )
 def test_nothing_is_said_without_hard_negatives(frame):
     assert suspects_section(trials("bm25", "random"), frame) == []
+
+
+def test_places_that_stayed_empty_are_counted():
+    frame = samplers(bm25=(0, 30), random=(0, 5), in_batch=(0, 10)).with_columns(missing=pl.Series([10, 0, 5]))
+    (section,) = empty_places_section(trials("bm25", "random", "in_batch"), frame)
+    line = "Places for negatives that stayed empty, since too few candidates were left: 25.0% of bm25's with bm25."
+    assert (section.parts, section.terminal, section.last) == ([line], [line, ""], True)
+    assert empty_places_section(trials("random"), frame.filter(function="random")) == []

@@ -413,14 +413,14 @@ def test_the_terminal_shows_the_best_in_eighty_columns():
     assert max(map(len, lines)) <= 80
     assert "B = a_function_with_a_long_name" in lines
     (row,) = [line for line in lines if line.startswith(" B ")]
-    assert all(part in row for part in ("*", "12 min", "72.0×", "1.0k", "300 MB"))
+    assert all(part in row for part in ("*", "12 min", "72.0×", "1.0k", "300 MiB"))
     assert any(line.startswith("Take a_function_with_a_long_name: it is better than none") for line in lines)
     assert "corrected for all of them (Holm)" in " ".join(lines)
     trials, queries = study({f"a_function_with_the_number_{n}": 0.01 * n for n in range(30)}, seeds=3)
     lines = printed(section_of(trials, queries))
     assert max(map(len, lines)) <= 80
     assert "A = a_function_with_the_number_29" in lines
-    assert len([line for line in lines if " MB" in line]) == 20
+    assert len([line for line in lines if " MiB" in line]) == 20
     assert "10 more methods: report.html and summary.csv." in lines
     assert "corrected for all of them (over all pairs, Shaffer)" in " ".join(lines)
 
@@ -435,9 +435,9 @@ def test_a_method_has_one_letter_in_all_tables_and_it_is_explained_once():
     lines = printed(verdict, planned)
     assert [line for line in lines if line[1:4] == " = "] == [f"A = {long}", "B = none", "C = bad"]
     assert "C against others: AP@10, BM25's top passages" in lines
-    assert [line.split()[0] for line in lines if " to -" in line and "MB" not in line] == ["A", "B"]
+    assert [line.split()[0] for line in lines if " to -" in line and "MiB" not in line] == ["A", "B"]
     assert max(map(len, lines)) <= 80
-    first, second = ([line.split()[0] for line in lines if line.endswith(" MB")][at : at + 3] for at in (0, 3))
+    first, second = ([line.split()[0] for line in lines if line.endswith(" MiB")][at : at + 3] for at in (0, 3))
     assert (first, second) == (["A", "B", "C"], ["C", "A", "B"])
 
 
