@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from pyrite.ranking.run_files import lists_of_run
 from pyrite.torch.external_training import numbers
 from pyrite.torch.text_encoder import Encode, FunctionEncoder, as_bytes
 
+logger = logging.getLogger(__name__)
 Values = dict[str, NDArray[np.float64]]
 RUNS = ("*.run", "*.trec", "*.run.gz", "*.trec.gz")
 """The names of TREC runs."""
@@ -149,6 +151,10 @@ def _of_run(files: list[Path], collection: Collection, encoded: EncodedCollectio
 
     def measure(candidates: Candidates, measures: Sequence[str]) -> Values:
         listed = lists.take(candidates.queries)
+        lacking = candidates.queries[(listed.documents < 0).all(1)]
+        if len(lacking):
+            what = "%s: queries that are measured and not in the run: %d (such as %r); none of their documents is ranked"
+            logger.warning(what, files[0].name, len(lacking), collection.queries["id"][int(lacking[0])])
         if candidates.documents is None:  # the run ranks all documents
             inside = np.zeros(listed.documents.shape, bool)
             for rows, space in candidates.spaces(encoded):

@@ -95,6 +95,13 @@ class JudgedQueries:
         starts = np.searchsorted(self.query, self.query)
         return self.grades[order], np.arange(len(order)) - starts
 
+    @cached_property
+    def highest(self) -> Values:
+        """The highest grade of each query, at least 0: [queries]."""
+        highest = np.zeros(self.queries)
+        np.maximum.at(highest, self.query, self.grades)
+        return highest
+
 
 @dataclass(frozen=True)
 class Measure(ABC):
@@ -196,15 +203,16 @@ class NDCG(Measure):
     def scale(self, judged: JudgedQueries) -> Values:
         grades, rank = judged.best_first
         counted = rank < self.cutoff if self.cutoff is not None else np.ones(len(rank), bool)
-        gains = np.where(counted, self._gains(grades) / np.log2(rank + 2), 0.0)
+        gains = np.where(counted, self._gains(grades, judged.highest[judged.query]) / np.log2(rank + 2), 0.0)
         return np.bincount(judged.query, gains, judged.queries).astype(np.float64)
 
     def total(self, ranked: Grades, ranks: Grades, judged: JudgedQueries) -> Values:
-        return (self._gains(ranked) / np.log2(ranks + 1)).sum(axis=1)
+        return (self._gains(ranked, judged.highest[:, None]) / np.log2(ranks + 1)).sum(axis=1)
 
-    def _gains(self, grades: Grades) -> Values:
-        gains = np.maximum(grades, 0)
-        return np.exp2(gains) - 1 if self.dcg == "exp-log2" else gains.astype(np.float64)
+    def _gains(self, grades: Grades, highest: Values) -> Values:
+        gains = np.maximum(grades, 0).astype(np.float64)
+        # As a share of 2 to a query's highest grade, which leaves the ratio: 2^1024 is above the largest number.
+        return np.exp2(gains - highest) - np.exp2(-highest) if self.dcg == "exp-log2" else gains
 
 
 class Rprec(AP):

@@ -37,7 +37,7 @@ class ActorCritic(PolicyGradientAgent):
         channels: channels of the kernels over the batch; 0 reads it without (see `pyrite.rl.networks.PolicyNetwork`).
         hidden: units of the first affine layer.
         learners: number of learners that are Ray actors; 0 learns in the process of the learning, with the same result
-            as 1. Several share each update and average their gradients, which changes the last bits.
+            as 1. Several share each update and average their gradients, which gives another agent.
     """
 
     learner = ActorCriticLearner

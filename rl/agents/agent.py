@@ -38,7 +38,7 @@ class Agent(Part):
         quota: what each copy samples for an update: `{"steps": n}`, or `{"episodes": n}` for whole episodes.
         widths: options of `pyrite.rl.networks.PolicyNetwork` other than its defaults.
         learners: number of learners that are Ray actors. With 0 the learner is in the process of the Algorithm, and
-            with 1 it learns the same; several average their gradients, which changes the last bits.
+            with 1 it learns the same; several average their gradients, which gives another agent.
     """
 
     learner: ClassVar[type[Learner]]

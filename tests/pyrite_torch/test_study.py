@@ -345,6 +345,16 @@ def test_a_run_is_measured_as_the_vectors_of_its_scores(tiny_sources, tmp_path, 
         np.testing.assert_allclose(measured[measure], expected[measure], err_msg=measure)
 
 
+def test_queries_that_a_run_lacks_are_counted(tiny_sources, tmp_path, caplog):
+    queries, documents = (tiny_sources.collection.queries["id"], tiny_sources.collection.documents["id"])
+    (tmp_path / "mine.run").write_text(f"{queries[0]} Q0 {documents[0]} 1 2 mine\n")
+    left = left_by(None, tmp_path, tiny_sources.collection, tiny_sources.encoded)
+    left.measure(Candidates(np.arange(1), None, RankedLists.empty(1, 1), 10), ["RR"])
+    assert "not in the run" not in caplog.text
+    left.measure(Candidates(np.arange(3), None, RankedLists.empty(3, 1), 10), ["RR"])
+    assert f"mine.run: queries that are measured and not in the run: 2 (such as {queries[1]!r}); none" in caplog.text
+
+
 class Towers(SimpleNamespace):
     """A model with two sides."""
 

@@ -131,6 +131,8 @@ def test_the_ranks_of_some_give_what_the_whole_ranking_gives(case, depth):
 def test_exponential_gains_by_hand():
     value = Evaluator(["nDCG(dcg='exp-log2')"], [[3, 1]])(np.array([[1, 3]]))
     assert value["nDCG(dcg='exp-log2')"] == pytest.approx([(1 + 7 / np.log2(3)) / (7 + 1 / np.log2(3))])
+    value = Evaluator(["nDCG(dcg='exp-log2')"], [[2000, 1999]])(np.array([[1999, 2000]]))
+    assert value["nDCG(dcg='exp-log2')"] == pytest.approx([(0.5 + 1 / np.log2(3)) / (1 + 0.5 / np.log2(3))])
 
 
 def test_padding_goes_last_wherever_it_stands():
