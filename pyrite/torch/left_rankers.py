@@ -153,7 +153,7 @@ def _of_run(files: list[Path], collection: Collection, encoded: EncodedCollectio
         listed = lists.take(candidates.queries)
         lacking = candidates.queries[(listed.documents < 0).all(1)]
         if len(lacking):
-            what = "%s: queries that are measured and not in the run: %d (such as %r); none of their documents is ranked"
+            what = "%s: measured queries that are not in the run: %d (such as %r); none of their documents is ranked"
             logger.warning(what, files[0].name, len(lacking), collection.queries["id"][int(lacking[0])])
         if candidates.documents is None:  # the run ranks all documents
             inside = np.zeros(listed.documents.shape, bool)

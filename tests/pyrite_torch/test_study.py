@@ -352,7 +352,7 @@ def test_queries_that_a_run_lacks_are_counted(tiny_sources, tmp_path, caplog):
     left.measure(Candidates(np.arange(1), None, RankedLists.empty(1, 1), 10), ["RR"])
     assert "not in the run" not in caplog.text
     left.measure(Candidates(np.arange(3), None, RankedLists.empty(3, 1), 10), ["RR"])
-    assert f"mine.run: queries that are measured and not in the run: 2 (such as {queries[1]!r}); none" in caplog.text
+    assert f"mine.run: measured queries that are not in the run: 2 (such as {queries[1]!r}); none" in caplog.text
 
 
 class Towers(SimpleNamespace):
