@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pyrite.pooling.runs import OnProgress, Runs, no_progress
 from pyrite.pooling.sentinels import NO_DOCUMENT, NO_GRADE
+from pyrite.ranking.collections.judgement_files import READ_QRELS
 from pyrite.ranking.errors import BadInput, refuse
 
 UNJUDGED_NOTE = "pooled documents without a judgement (taken as not relevant)"
@@ -218,8 +219,7 @@ def make_pool(
     names = [name for name in runs.topics if qrels is None or name in known]
     if not names:
         raise _no_common_topic(runs.topics, known)
-    there = len(names)
-    names = _chosen(names, chosen)
+    common, names = names, _chosen(names, chosen)
     on_progress("pooling topics", 0, len(names))
     table = runs.table.filter(pl.col("place") < depth)
     if beyond is not None:
@@ -230,20 +230,15 @@ def make_pool(
     pooled = table.select("topic", "document").unique().sort("topic", "document")
     pooled = pooled.with_columns(number=pl.int_range(pl.len(), dtype=pl.Int32).over("topic"))
     lines = _by_topic(table.join(pooled, on=["topic", "document"], how="left"))
-    relevant: dict[str, int] = {}
-    unknown, highest = 0, relevant_from
-    if qrels is None:
-        pooled = pooled.with_columns(grade=pl.lit(None, pl.Int32))
-    else:
-        # -1 marks a pooled document that was not judged, as for trec_eval and infAP.
-        unknown = int((qrels["grade"] == -1).sum())
-        qrels = qrels.filter(pl.col("grade") != -1).unique(["query", "document"], keep="last", maintain_order=True)
-        # Of all topics: which ones are chosen changes no order.
-        highest = max(relevant_from, int(qrels["grade"].to_numpy().max(initial=0)))
-        judged = qrels.filter(pl.col("query").is_in(names)).rename({"query": "topic"})
-        relevant = dict(judged.filter(pl.col("grade") >= relevant_from).group_by("topic").len().iter_rows())
-        pooled = pooled.join(judged, on=["topic", "document"], how="left", maintain_order="left")
-        check_unicode(pooled, judged)
+    judged = pl.DataFrame(schema=READ_QRELS) if qrels is None else qrels
+    # -1 marks a pooled document that was not judged, as for trec_eval and infAP.
+    known_grades = judged.filter(pl.col("grade") != -1).unique(["query", "document"], keep="last", maintain_order=True)
+    # Of all topics: which ones are chosen changes no order.
+    highest = max(relevant_from, int(known_grades["grade"].to_numpy().max(initial=0)))
+    of_topics = known_grades.filter(pl.col("query").is_in(names)).rename({"query": "topic"})
+    relevant = dict(of_topics.filter(pl.col("grade") >= relevant_from).group_by("topic").len().iter_rows())
+    pooled = pooled.join(of_topics, on=["topic", "document"], how="left", maintain_order="left")
+    check_unicode(pooled, of_topics)
     grade = pl.col("grade")
     documents = _by_topic(pooled.with_columns(grade.fill_null(0).cast(pl.Int32), judged=grade.is_not_null()))
     teams = team_numbers(runs.teams)
@@ -252,23 +247,26 @@ def make_pool(
     for name in names:
         topics.append(_topic(name, lines[name], documents[name], relevant.get(name, 0), teams, longest))
         on_progress("pooling topics", len(topics), len(names))
-    unjudged = sum(int((~topic.judged).sum()) for topic in topics) if qrels is not None else 0
     notes = {
         **runs.notes,
-        "judgements of -1 (pooled, not judged)": unknown,
-        UNJUDGED_NOTE: unjudged,
-        "relevant documents outside the pool": sum(
-            topic.relevant - int((topic.grades >= relevant_from).sum()) for topic in topics
-        ),
-        "topics of the runs that the judgements lack": len(runs.topics) - there,
-        "topics left out by topics= and most_topics=": there - len(names),
+        "judgements of -1 (pooled, not judged)": len(judged.filter(grade == -1)),
+        UNJUDGED_NOTE: _over(topics, lambda topic: ~topic.judged) if qrels is not None else 0,
+        "relevant documents outside the pool": sum(topic.relevant for topic in topics)
+        - _over(topics, lambda topic: topic.grades >= relevant_from),
+        "topics of the runs that the judgements lack": len(runs.topics) - len(common),
+        "topics left out by topics= and most_topics=": len(common) - len(names),
         "topics of the judgements that the runs lack": len(known - set(runs.topics)),
-        "topics that a run lacks": sum(int((topic.pool.lengths == 0).sum()) for topic in topics),
-        "lists shorter than the pool's depth": sum(
-            int(((topic.pool.lengths > 0) & (topic.pool.lengths < depth)).sum()) for topic in topics
+        "topics that a run lacks": _over(topics, lambda topic: topic.pool.lengths == 0),
+        "lists shorter than the pool's depth": _over(
+            topics, lambda topic: (topic.pool.lengths > 0) & (topic.pool.lengths < depth)
         ),
     }
     return Pool(topics, runs.names, runs.teams, depth, relevant_from, highest, notes)
+
+
+def _over(topics: Sequence[Topic], which: Callable[[Topic], NDArray[np.bool_]]) -> int:
+    """Count something over topics."""
+    return sum(int(which(topic).sum()) for topic in topics)
 
 
 def team_numbers(teams: Sequence[str]) -> NDArray[np.int32]:
