@@ -164,12 +164,13 @@ class RandomCandidates(Origin):
         every = np.unique(encoded.counted(np.arange(len(encoded.documents))))
         size = len(every)
         lists: list[tuple[NDArray[np.integer], NDArray[np.floating]]] = []
-        for query in queries:
+        for row, query in enumerate(queries):
             # One generator per query: its candidates do not depend on the other queries.
             rng = np.random.default_rng([self.seed, int(query)])
             positives = relevant.of(query)[0]
             drawn = every[rng.choice(size, min(self.depth + len(positives), size), replace=False)]
-            others = drawn[~np.isin(drawn, positives)][: max(self.depth - len(positives), 0)]
+            barred = np.isin(drawn, positives) | itself_among(encoded, queries[row : row + 1], drawn[None])[0]
+            others = drawn[~barred][: max(self.depth - len(positives), 0)]
             documents = np.concatenate([positives, others])
             lists.append((documents, np.zeros(len(documents), np.float32)))
         widest = max((len(documents) for documents, _ in lists), default=self.depth)

@@ -309,3 +309,11 @@ def test_texts_without_words(texts):
     numbers, lengths, new = WordIds(Reading()).read(pl.Series("text", texts, pl.String))
     assert (len(numbers), new) == (0, [])
     assert lengths.tolist() == [0] * len(texts)
+
+
+@pytest.mark.parametrize("duplicates", ["keep", "merge"])
+def test_a_random_document_takes_the_place_of_the_query_itself(folder, tmp_path, duplicates):
+    sources = sources_of(folder, tmp_path, duplicates=duplicates)
+    for seed in range(20):
+        found = ids(sources, RandomCandidates(3, seed).of(sources, np.arange(3)).documents)
+        assert [len(documents) for documents in found] == [3, 3, 3]
