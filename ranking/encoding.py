@@ -135,6 +135,8 @@ class EncodedCollection:
         itself: int32 by query, the content of the document that the query is, −1 if it is none; None if no query is a
             document, or queries may find themselves (`collection.self=keep`).
         merges: whether an evaluation takes documents with the same text as one (`collection.duplicates=merge`).
+        query_content: int32 by query, a number that queries with the same text share, as in a mixture of collections;
+            None if all texts are different.
     """
 
     documents: Texts
@@ -146,6 +148,7 @@ class EncodedCollection:
     content: NDArray[np.int32] | None = None
     itself: NDArray[np.int32] | None = None
     merges: bool = False
+    query_content: NDArray[np.int32] | None = None
 
     def queries_of(self, split: str) -> NDArray[np.int64]:
         """Return indices of the queries of a split."""
@@ -153,8 +156,9 @@ class EncodedCollection:
 
     def with_queries(self, queries: NDArray[np.integer]) -> EncodedCollection:
         """Return the same documents and some of the queries, renumbered in this order, with their judgements."""
-        itself = None if self.itself is None else self.itself[queries]
-        of_queries = {"queries": self.queries.take(queries), "split": self.split[queries], "itself": itself}
+        by_query = {name: getattr(self, name) for name in ("split", "itself", "query_content")}
+        taken_ones = {name: None if values is None else values[queries] for name, values in by_query.items()}
+        of_queries = {"queries": self.queries.take(queries), **taken_ones}
         return replace(self, judgements=self.judgements.take(queries), **of_queries)
 
     @property
@@ -221,6 +225,10 @@ class EncodedCollection:
         if self.content is None or not len(self.content):
             return documents
         return np.where(documents < 0, -1, self.content[np.maximum(documents, 0)])
+
+    def query_contents(self, queries: NDArray[np.integer]) -> NDArray[np.integer]:
+        """Return a number for each query, the same for queries with the same text."""
+        return queries if self.query_content is None else self.query_content[queries]
 
     @property
     def label_counts(self) -> LabelCounts:
@@ -340,7 +348,7 @@ class Encoder:
         judgements = encode_judgements(collection, self.relevant_from)
         if itself is not None:
             itself = _not_relevant(itself, judgements, content)
-        repeats = len(content) > 0 and bool((content != np.arange(len(content))).any())
+        query_content = content_ids(text_hashes(collection.queries["text"]))
         return EncodedCollection(
             documents=replace(documents, labels=of_documents),
             queries=replace(
@@ -350,10 +358,16 @@ class Encoder:
             judgements=judgements,
             split=split.fill_null(-1).to_numpy(),
             document_key=collection.document_keys(),
-            content=content if repeats else None,
+            content=_if_repeated(content),
             itself=itself if itself is not None and (itself >= 0).any() else None,
             merges=collection.duplicates == "merge",
+            query_content=_if_repeated(query_content),
         )
+
+
+def _if_repeated(content: NDArray[np.int32]) -> NDArray[np.int32] | None:
+    """Return the contents of texts; None if all texts are different."""
+    return content if (content != np.arange(len(content))).any() else None
 
 
 def unmatched_queries(encoded: EncodedCollection) -> NDArray[np.int64]:

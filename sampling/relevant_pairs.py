@@ -13,38 +13,42 @@ from pyrite.ranking.encoding import EncodedCollection
 class RelevantPairs:
     """Looks up quickly which documents are no negatives of a query.
 
-    They are the documents that are judged relevant for it, documents with the text of one of these, and the query
-    itself if it is a document of the collection (`pyrite.ranking.contents`).
+    They are the documents that are judged relevant for it or for a query with the same text (in a mixture), documents
+    with the text of one of these, and the query itself if it is a document of the collection
+    (`pyrite.ranking.contents`).
 
     Attributes:
         counts: int64 [queries], the number of such documents.
         size: the number of documents in the collection.
         most_copies: the largest number of documents with the same text.
+        only_judged: whether these are the documents that are judged relevant, and no others.
     """
 
     def __init__(self, encoded: EncodedCollection) -> None:
         relevant = encoded.judgements.relevant()
         self.size, self.encoded, self.most_copies = len(encoded.documents), encoded, encoded.most_copies
         rows, contents = relevant.rows(), encoded.contents(relevant.documents).astype(np.int64)
-        # A query and a content are one number.
-        keys = rows * self.size + contents
+        self._texts = encoded.query_contents(np.arange(len(encoded.judgements.offsets) - 1)).astype(np.int64)
+        # A query's text and a content are one number.
+        keys = self._texts[rows] * self.size + contents
         if encoded.itself is not None:
             known = np.flatnonzero(encoded.itself >= 0)
-            keys = np.concatenate([keys, known * self.size + encoded.itself[known]])
-        if encoded.content is not None or encoded.itself is not None:
+            keys = np.concatenate([keys, self._texts[known] * self.size + encoded.itself[known]])
+        self.only_judged = encoded.content is encoded.itself is encoded.query_content is None
+        if not self.only_judged:
             keys = np.unique(keys)
         self._keys = keys
         copies = np.ones(len(keys), np.int64)
         if encoded.content is not None:
             copies = np.bincount(encoded.content, minlength=self.size)[keys % max(self.size, 1)]
-        self.counts = np.bincount(
-            keys // max(self.size, 1), weights=copies, minlength=len(encoded.judgements.offsets) - 1
-        ).astype(np.int64)
+        most = int(self._texts.max(initial=-1)) + 1
+        of_texts = np.bincount(keys // max(self.size, 1), weights=copies, minlength=most)
+        self.counts = of_texts.astype(np.int64)[self._texts]
 
     def among(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return which of the documents [b, m] must not be negatives of their query [b]; a missing one (−1) may."""
         contents = self.encoded.contents(documents)
-        _, known = find(self._keys, np.asarray(queries, np.int64)[:, None] * self.size + contents)
+        _, known = find(self._keys, self._texts[queries][:, None] * self.size + contents)
         return known & (documents >= 0)
 
     def allowed(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.bool_]:

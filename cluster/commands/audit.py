@@ -20,9 +20,9 @@ from pyrite.analysis.methods import told_apart, with_methods
 from pyrite.analysis.reports import audit_words as words
 from pyrite.analysis.statistics.audit_rates import PAIR
 from pyrite.cluster.commands.first_folder import absolute, recorded_folder
-from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.compose import compose, compose_recorded
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.config.override import key_of, of_keys, values_by_key
+from pyrite.cluster.config.override import key_of, of_keys, root_of, values_by_key
 from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.output.manifest import (
     CONFIG,
@@ -65,7 +65,9 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     _refuse_other_order(storage, config["order"])
     studies = listed(config["studies"])
     shown = _of_functions(_shown_by(studies), listed(config["functions"] or []))
-    own = [text for text in overrides if key_of(text) == "functions"]
+    own = of_keys(overrides, {"functions", "relevant_from"})
+    config["relevant_from"] = least = config["relevant_from"] or _relevant_from(studies)
+    print_lines(console, *[words.RELEVANT_FROM.format(least)] * (least > 1))
     if config["order"] == "bandit":
         _by_bandit(shown, storage, studies, config, own, console)
         return
@@ -75,12 +77,31 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     if sample is None or config["judgements"] is None:
         sample = _written_sample(shown, storage, config)
     if config["judgements"] is None:
-        to_fill_in = _to_fill_in(storage, sample, config["seed"], studies, own)
+        to_fill_in = _to_fill_in(storage, sample, config, studies, own)
         print_lines(console, *_drawn(sample, shown), *to_fill_in, words.OR_JUDGE)
-        print_commands(storage, studies, "runs", "method=rank", own, console)
+        print_commands(storage, studies, "runs", ["method=rank", *_graded(least)], own, console)
         return
     judged = _judged(sample, _read_judgements(config, console), config["judgements"], config["relevant_from"])
     report_audit(storage, shown, judged, config["relevant_from"], console)
+
+
+def _relevant_from(studies: Sequence[str]) -> int:
+    """Return the lowest grade that is relevant in studies and minings; refuse several."""
+    lines = [line for place in studies for line in _overrides_of(Storage(place))]
+    encodings = {shlex.join(of_keys(line, {"encoding"}, root_of)) for line in lines}
+    grades = {compose_recorded(shlex.split(line))["encoding"]["relevant_from"] for line in encodings}
+    named = " and ".join(map(str, sorted(grades)))
+    what = f"documents are relevant from the grades {named} on, by run"
+    refuse(len(grades) > 1, what, ", ".join(studies), f"choose one for the audit: relevant_from={min(grades)}")
+    return int(min(grades))
+
+
+def _overrides_of(storage: Storage) -> list[list[str]]:
+    """Return the overrides of each run of a study, or of a mining."""
+    if not storage.names("ids"):
+        return list(map(shlex.split, required_trials(storage)["overrides"].unique()))
+    config = read_config(storage) if storage.read(CONFIG) is not None else {}
+    return [list(map(str, config.get("overrides", [])))]
 
 
 def _of_functions(shown: pl.DataFrame, functions: Sequence[str]) -> pl.DataFrame:
@@ -103,7 +124,7 @@ def _drawn(sample: pl.DataFrame, shown: pl.DataFrame) -> list[str]:
 
 
 def _to_fill_in(
-    storage: Storage, sample: pl.DataFrame, seed: int, studies: Sequence[str], own: Sequence[str]
+    storage: Storage, sample: pl.DataFrame, config: Mapping[str, Any], studies: Sequence[str], own: Sequence[str]
 ) -> list[str]:
     """Write the texts of the sample as a table with an empty column for grades, and return the command that reads it.
 
@@ -125,12 +146,12 @@ def _to_fill_in(
     )
     table = drawn.with_columns(grade=pl.lit("")).join(queries, on="query", how="left", maintain_order="left")
     table = table.join(documents, on="document", how="left", maintain_order="left").sort("query", maintain_order=True)
-    name = TO_FILL_IN.format(len(drawn), seed)
+    name = TO_FILL_IN.format(len(drawn), config["seed"])
     if storage.read(name) is None:
         storage.write_data(name, table.write_csv().encode())
     path = storage.path(name)
     asked = ["pyrite", "audit", *studies, *own, f"out={storage}", f"judgements={path}"]
-    return [words.FILL_IN.format(path), f"  {shlex.join(asked)}"]
+    return [words.FILL_IN.format(path, config["relevant_from"]), f"  {shlex.join(asked)}"]
 
 
 def _written_sample(shown: pl.DataFrame, storage: Storage, config: Mapping[str, Any]) -> pl.DataFrame:
@@ -208,7 +229,14 @@ def _by_bandit(
         write_judgements(storage, judged, config["relevant_from"], console)
         return
     print_lines(console, words.BANDIT.format(counted(shown.select(PAIR).n_unique(), "negative")))
-    print_commands(storage, studies, "arms", "method=shared", [*own, "order=bandit"], console)
+    judging = ["method=shared", *_graded(config["relevant_from"])]
+    print_commands(storage, studies, "arms", judging, [*own, "order=bandit"], console)
+
+
+def _graded(relevant_from: int) -> list[str]:
+    """Return the options of a judging in which a document can be relevant; none if grade 1 is."""
+    grades = ",".join(map(str, range(relevant_from + 1)))
+    return [f"grades=[{grades}]", f"relevant_from={relevant_from}"] if relevant_from > 1 else []
 
 
 def _arms(shown: pl.DataFrame, storage: Storage) -> dict[str, bytes]:
@@ -323,13 +351,18 @@ def draw_sample(shown: pl.DataFrame, budget: int, seed: int) -> pl.DataFrame:
 
 
 def print_commands(
-    storage: Storage, studies: Sequence[str], runs: str, method: str, order: Sequence[str], console: Console
+    storage: Storage,
+    studies: Sequence[str],
+    runs: str,
+    judged_by: Sequence[str],
+    order: Sequence[str],
+    console: Console,
 ) -> None:
     """Print the commands that judge runs in the audit's folder and evaluate the judgements."""
     judging, judged = storage.path("judging"), storage.path("judged.txt")
     print_lines(
         console,
-        f"  pyrite judge {quote(f'runs={storage.path(runs)}')} {method} {collection_of(studies[0])} "
+        f"  pyrite judge {quote(f'runs={storage.path(runs)}')} {shlex.join(judged_by)} {collection_of(studies[0])} "
         f"{quote(f'out={judging}')}",
         f"  {shlex.join(['pyrite', 'judge', '--export', judged, f'out={judging}'])}",
         f"  {shlex.join(['pyrite', 'audit', *studies, *order, f'out={storage}', f'judgements={judged}'])}",

@@ -81,7 +81,7 @@ def rank(arguments: Sequence[str], console: Console) -> str:
 def _write(config: dict[str, Any], storage: Storage, name: str, console: Console, of_split: str | None) -> None:
     """Rank and write the run; refuse a split that is asked for by name if the collection has none."""
     trained = read_ranker(config["checkpoint"], config["ranker"], precision=config["precision"])
-    sources = _sources(config, console)
+    sources = _sources(config, config["relevant_from"] or trained.relevant_from, console)
     collection, encoded = sources.collection, sources.encoded
     what = f"has no {of_split} split: its queries are cross-validated"
     unsplit = of_split not in (None, "all") and not (encoded.split >= 0).any()
@@ -113,20 +113,28 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
         print_counts(console, {"queries without a relevant document (not measured)": int((~answered).sum())})
         if answered.any():
             of_answered = encoded, lists.take(np.flatnonzero(answered)), candidates.take(queries[answered])
-            console.print(_measured(config["measures"], *of_answered, f"with {cut}" if cut else ""), crop=False)
+            console.print(_measured(config["measures"], *of_answered, _caption(cut, encoded)), crop=False)
         _print_cut_lists(config, lists, collection.size, console)
     print_lines(console, f"run: {storage.shown(name)}")
 
 
-def _texts(config: Mapping[str, Any]) -> dict[str, Any]:
+def _caption(cut: str, encoded: EncodedCollection) -> str:
+    """Return what the table of measures says if the checkpoint is cut, or grade 1 is not relevant."""
+    least = encoded.judgements.relevant_from
+    return "; ".join([f"with {cut}"] * bool(cut) + [f"relevant from grade {least} on"] * (least > 1))
+
+
+def _texts(config: Mapping[str, Any], relevant_from: int) -> dict[str, Any]:
     """Return the configuration by which the collection is read; `encoding` is that of the topics."""
     of_texts = {key: value for key, value in config.items() if key != "encoding"}
-    return texts_config(of_texts | {"vectors": {"_target_": "pyrite.ranking.vectors.RandomVectors"}})
+    run = texts_config(of_texts | {"vectors": {"_target_": "pyrite.ranking.vectors.RandomVectors"}})
+    return run | {"encoding": run["encoding"] | {"relevant_from": relevant_from}}
 
 
-def _sources(config: dict[str, Any], console: Console) -> Sources:
+def _sources(config: dict[str, Any], relevant_from: int, console: Console) -> Sources:
     """Read the collection, with the topics instead of its queries if some are given."""
-    artifacts, run = Artifacts(lambda line: console.print(f"[dim]{escape(line)} …[/]")), _texts(config)
+    artifacts = Artifacts(lambda line: console.print(f"[dim]{escape(line)} …[/]"))
+    run = _texts(config, relevant_from)
     collection, encoded = artifacts.collection(run), artifacts.part(run, "base").encoded
     if config["topics"]:
         collection = _with_topics(collection, config, console)

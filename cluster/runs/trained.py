@@ -106,10 +106,16 @@ def unused_prompts(options: dict[str, Any]) -> str:
 
 @dataclass(kw_only=True)
 class TrainedRanker(RankerReading):
-    """A ranker with fixed weights; `name` is its name in run files."""
+    """A ranker with fixed weights.
+
+    Args:
+        name: its name in run files.
+        relevant_from: the lowest grade that counted as relevant in its training; 1 for a checkpoint of elsewhere.
+    """
 
     name: str
     ranker: Ranker
+    relevant_from: int = 1
 
 
 def read_ranker(
@@ -170,6 +176,7 @@ def _run_weights(folder: Path) -> Path:
 
 def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
     options, encoding, words, dimension, labels = _described(description)
+    least = encoding.get("relevant_from", 1)
     refuse(
         options.get("categories") and labels is None,
         "were written by a version that kept no names of categories",
@@ -181,13 +188,13 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
         if words is not None:
             # The folder's tokenizer splits texts into these words, and the folder holds all dimensions.
             options |= {"further": 0, "max_query": encoding["max_query"]}
-        return TrainedRanker(options, name=name, ranker=make(options, "file"))
+        return TrainedRanker(options, name=name, ranker=make(options, "file"), relevant_from=least)
     ranker = make(options, "file", len(words or [""]), dimension, labels)
     try:
         ranker.load_state_dict(safetensors.torch.load_file(weights))
     except (RuntimeError, OSError, safetensors.SafetensorError) as error:
         raise BadInput(f"are no weights of it ({str(error).splitlines()[0]})", weights, "train it again") from None
-    return TrainedRanker(options, encoding, words, labels, name=name, ranker=ranker)
+    return TrainedRanker(options, encoding, words, labels, name=name, ranker=ranker, relevant_from=least)
 
 
 def _described(description: Path) -> tuple[dict[str, Any], dict[str, Any], list[str] | None, int, Any]:

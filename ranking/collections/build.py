@@ -57,7 +57,7 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     unjudged = len(queries) - len(judged)
     queries = queries.join(judged, left_on="id", right_on="query", how="inner", maintain_order="left")
     read = reader.read_given(faults)
-    queries, judgements, read, joined = checks.join_repeats(queries, judgements, read)
+    queries, judgements, read, joined = checks.join_repeats(queries, judgements, read, reader.within)
     final = _prompted(splits.usable(queries), reader.read_prompts(faults))
     columns = {name: pl.String() for name in final.columns if name in (*STORED["queries"], "prompt")}
     write(folder / "queries.arrow", {**STORED["queries"], **columns}, [final])

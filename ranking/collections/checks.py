@@ -10,11 +10,12 @@ from typing import Any
 import polars as pl
 
 from pyrite.ranking.collections.faults import Faults
-from pyrite.ranking.collections.reader import DOCUMENTS
+from pyrite.ranking.collections.reader import DOCUMENTS, EVERYWHERE
 from pyrite.ranking.collections.splits import SPLIT_FILES
 from pyrite.ranking.errors import BadInput, refuse
 
-_PRECEDENCE = pl.col("split").replace_strict({"test": 0, "dev": 1, "train": 2}, default=3, return_dtype=pl.Int32)
+PRECEDENCE = pl.col("split").replace_strict({"test": 0, "dev": 1, "train": 2}, default=3, return_dtype=pl.Int32)
+"""The order of splits by their value: a query in several is in the first of them."""
 TYPES: tuple[Callable[[pl.DataType], bool], ...] = (
     operator.methodcaller("is_integer"), operator.methodcaller("is_numeric"),
     (pl.String, pl.Categorical, pl.Enum).__contains__,
@@ -78,23 +79,28 @@ def distinct(queries: pl.DataFrame, faults: Faults) -> pl.DataFrame:
 
 
 def join_repeats(
-    queries: pl.DataFrame, judgements: pl.DataFrame, given: pl.DataFrame
+    queries: pl.DataFrame, judgements: pl.DataFrame, given: pl.DataFrame, within: pl.Expr = EVERYWHERE
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, int]:
     """Join queries whose texts differ only in case and space.
 
     As separate queries they would leak: a query of the test may have been trained on, and the answer to one would be a
     hard negative of the other.
 
+    Args:
+        within: a text of a query; only queries with the same one are joined.
+
     Returns:
         The queries, the first of each text with its id, in the most valuable split among them (test, then dev); the
         judgements of all of them, the highest grade if several judge one document; what is given with them; and the
         number of queries that were joined to an earlier one.
     """
-    text = pl.col("text").str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
+    text = pl.concat_str(
+        within, pl.col("text").str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars(), separator="/"
+    )
     if (joined := len(queries) - queries.select(text.n_unique()).item()) == 0:
         return queries, judgements, given, 0
     named = queries.with_columns(
-        pl.col("id").first().over(text).alias("first"), pl.col("split").sort_by(_PRECEDENCE).first().over(text)
+        pl.col("id").first().over(text).alias("first"), pl.col("split").sort_by(PRECEDENCE).first().over(text)
     )
     judgements = judgements.join(named.select(query="id", first="first"), on="query", maintain_order="left")
     judgements = (
@@ -142,7 +148,7 @@ def sound(
     complaint = "the query {query!r} has judgements in another split too"
     counts = judgements.select(_hashes("query").n_unique(), splits=_hashes("query", "split").n_unique())
     if counts["query"][0] != counts["splits"][0]:  # otherwise each has one, and no window over them is needed
-        foremost = _PRECEDENCE.min().over("query") == _PRECEDENCE
+        foremost = PRECEDENCE.min().over("query") == PRECEDENCE
         judgements = faults.only(judgements, foremost, "query in two splits", complaint)
     pair = ["query", "document"]
     if are_distinct(judgements, pair):

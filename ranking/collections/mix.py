@@ -15,18 +15,25 @@ import polars as pl
 from pydantic import TypeAdapter, ValidationError
 
 from pyrite.ranking.bounds import annotations_of
+from pyrite.ranking.collections.checks import PRECEDENCE
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.format_of import reader_of
 from pyrite.ranking.collections.names import repeated
 from pyrite.ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, PROMPTS, QUERIES, Reader, counted, together
 from pyrite.ranking.collections.splits import DEV, NO_TEST, NO_TRAINING, TEST, TRAIN, usable, with_test
+from pyrite.ranking.contents import normalized
 from pyrite.ranking.errors import BadInput, refuse
 
 WHERE = "collection.mix"
 ENTRY = ("path", "share", "prompt", "name")
 EXAMPLE = "name them, as [A,B] or [{path:A,share:2},{path:B}]"
+OWNER = pl.col("id").str.split("/").list.first()
+"""The name of the collection that a query or document is of."""
 TESTED = 0.1
 """The share of the queries that becomes the test of a collection without splits, as of pairs."""
+LEAKS = "queries that another collection tests or validates"
+"""A fact of a collection of a mixture: queries that would train have the text of one that is tested or validated."""
+ALL_LEAK = "{} has no training queries that no other collection tests or validates"
 OF_DEV = {frozenset({TRAIN, DEV}): {DEV: TEST}, frozenset({DEV, TEST}): {DEV: TRAIN}}
 """What queries of dev become if another split is lacking, as in `pyrite.ranking.collections.splits.usable`."""
 
@@ -59,12 +66,12 @@ class Member:
     share: float | None
     prompt: str | None = None
 
-    def prompts(self, faults: Faults) -> pl.DataFrame:
+    def prompts(self, faults: Faults, queries: pl.DataFrame) -> pl.DataFrame:
         """Return the prompts of its queries: the mixture's for all, or those of its files."""
         if self.prompt is None:
             return self.named(self.reader.read_prompts(faults), "query")
-        rows = self.reader.read_queries(faults).select(query="id", prompt=pl.lit(self.prompt))
-        return self.named(rows, "query")
+        own = queries.filter(OWNER.eq(self.name))
+        return own.select(query="id", prompt=pl.lit(self.prompt))
 
     def named(self, rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
         """Return rows whose ids begin with the collection's name."""
@@ -76,11 +83,13 @@ class Drawn:
     """The training queries that were drawn.
 
     Args:
-        judgements: those of the drawn queries, and of all queries that do not train.
-        left_out: the queries (query) that were not drawn.
-        facts: how many of each collection's were drawn, and which were those of another split.
+        queries: the drawn queries, and all queries that do not train.
+        judgements: those of these queries.
+        left_out: the queries (query) that were not drawn, or that another collection tests or validates.
+        facts: how many of each collection's were drawn, and how many were those of another split or left out.
     """
 
+    queries: pl.DataFrame
     judgements: pl.DataFrame
     left_out: pl.DataFrame
     facts: dict[str, str]
@@ -96,6 +105,11 @@ class Mix(Reader):
     One that lacks a split gets it as if it were read alone (`pyrite.ranking.collections.splits.usable`); a dev split
     is a share of the training queries that were drawn.
 
+    Queries with the same text are one query within a collection, and several if they are of several collections: each
+    has its prompt, judgements and split. A training query whose text another collection tests or validates is left
+    out. Documents that are relevant for a text in one collection are no negatives for it in another
+    (`pyrite.sampling.relevant_pairs`).
+
     Args:
         mix: the collections: paths, or entries of path, share, prompt and name, as
             `[{path:nq,share:2,prompt:"query: "},{path:quora}]`. Without any share, all training queries are taken; an
@@ -106,7 +120,8 @@ class Mix(Reader):
 
     mix: Sequence[Any] | None = None
     seed: int = 0
-    version: ClassVar[int] = 3
+    within: ClassVar[pl.Expr] = OWNER
+    version: ClassVar[int] = 4
 
     @property
     def name(self) -> str:
@@ -128,10 +143,7 @@ class Mix(Reader):
                     yield part.named(frame.select(list(DOCUMENTS)), "id")
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
-        queries = self._together(lambda part: part.named(part.reader.read_queries(faults), "id"), QUERIES)
-        return queries.join(
-            self._draw(faults).left_out, left_on="id", right_on="query", how="anti", maintain_order="left"
-        )
+        return self._draw(faults).queries
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
         return self._draw(faults).judgements
@@ -141,7 +153,7 @@ class Mix(Reader):
         return given.join(self._draw(faults).left_out, on="query", how="anti", maintain_order="left")
 
     def read_prompts(self, faults: Faults) -> pl.DataFrame:
-        return self._together(lambda part: part.prompts(faults), PROMPTS)
+        return self._together(lambda part: part.prompts(faults, self._draw(faults).queries), PROMPTS)
 
     @_of_entries()
     def _together(self, read: Callable[[Member], pl.DataFrame], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
@@ -157,7 +169,7 @@ class Mix(Reader):
         return {"mixed": [part.name for part in self._parts]}
 
     def _draw(self, faults: Faults) -> Drawn:
-        """Draw the training queries, once."""
+        """Read the queries and judgements and draw those that train, once."""
         drawn: Drawn | None = vars(self).get("_drawn")
         if drawn is None:
             drawn = vars(self)["_drawn"] = self._drawn_from(faults)
@@ -166,27 +178,44 @@ class Mix(Reader):
     @_of_entries()
     def _drawn_from(self, faults: Faults) -> Drawn:
         parts = self._parts
+        queries = [part.reader.read_queries(faults) for part in parts]
         given = [part.reader.read_judgements(faults) for part in parts]
         judged = list(map(_split, given))
-        trained = [_trained(rows) for rows in judged]
+        texts = list(map(_texts, queries, judged))
+        self._refuse_untrained(texts, "{} has no training queries")
+        apart = _without_leaks(texts)
+        self._refuse_untrained(apart, ALL_LEAK)
+        trained = [_trained(rows) for rows in apart]
         counts = self._counts([len(names) for names in trained])
+        drawn: list[pl.DataFrame] = []
+        for rows, names, count in zip(apart, trained, counts, strict=True):
+            rng = np.random.default_rng([self.seed, len(drawn)])
+            chosen = pl.Series(sorted(rng.permutation(np.array(names, dtype=object))[:count].tolist()), dtype=pl.String)
+            drawn.append(_with_dev(rows.filter((pl.col("split") != TRAIN) | pl.col("query").is_in(chosen.implode()))))
+        final = _without_leaks(drawn)  # the queries that became dev are validated, too
+        self._refuse_untrained(final, ALL_LEAK)
         kept: list[pl.DataFrame] = []
         left_out: list[pl.DataFrame] = []
-        for part, rows, names, count in zip(parts, judged, trained, counts, strict=True):
-            rng = np.random.default_rng([self.seed, len(kept)])
-            chosen = pl.Series(sorted(rng.permutation(np.array(names, dtype=object))[:count].tolist()), dtype=pl.String)
-            undrawn = (pl.col("split") == TRAIN) & ~pl.col("query").is_in(chosen.implode())
-            kept.append(part.named(_with_dev(rows.filter(~undrawn)), "query", "document"))
-            left_out.append(part.named(rows.filter(undrawn).select("query").unique(), "query"))
-        of_each = zip(parts, counts, trained, strict=True)
-        said = "; ".join(f"{part.name} {count:,} of {len(names):,}" for part, count, names in of_each)
-        moved = {
-            f"{what} ({part.name})": fact
-            for part, before, after in zip(parts, given, judged, strict=True)
-            for what, fact in _of_dev(before, after).items()
-        }
-        facts = {"queries of each collection that train": said} | moved
-        return Drawn(together(kept, JUDGEMENTS), pl.concat(left_out), facts)
+        facts: dict[str, str] = {}
+        said: list[str] = []
+        for number, part in enumerate(parts):
+            out = _queries_of(queries[number], texts[number].join(final[number], on="query", how="anti"))
+            dev = _queries_of(queries[number], _became_dev(texts[number], final[number]))
+            rows = judged[number].join(out, on="query", how="anti", maintain_order="left")
+            validates = (pl.col("split") == TRAIN) & pl.col("query").is_in(dev["query"].implode())
+            split = pl.when(validates).then(pl.lit(DEV)).otherwise("split")
+            kept.append(part.named(rows.with_columns(split=split), "query", "document"))
+            left_out.append(part.named(out, "query"))
+            lost = len(drawn[number]) - len(final[number])
+            said.append(f"{part.name} {counts[number] - lost:,} of {len(_trained(texts[number])):,}")
+            leaks = len(texts[number]) - len(apart[number]) + lost
+            facts |= _of_dev(part.name, given[number], judged[number])
+            facts |= counted({f"{LEAKS} ({part.name})": (leaks, " left out of training")})
+        facts = {"queries of each collection that train": "; ".join(said)} | facts
+        out = pl.concat(left_out)
+        named = together((part.named(rows, "id") for part, rows in zip(parts, queries, strict=True)), QUERIES)
+        taken = named.join(out, left_on="id", right_on="query", how="anti", maintain_order="left")
+        return Drawn(taken, together(kept, JUDGEMENTS), out, facts)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
@@ -226,19 +255,17 @@ class Mix(Reader):
         return parts
 
     def _counts(self, trained: Sequence[int]) -> list[int]:
-        """Return the number of training queries to draw of each collection.
-
-        Raises:
-            BadInput: if one has none.
-        """
-        untrained = [part.name for part, count in zip(self._parts, trained, strict=True) if not count]
-        remedy = "give it to evaluate= instead, which measures without training"
-        refuse(untrained, "{} has no training queries", WHERE, remedy)
+        """Return the number of training queries to draw of each collection."""
         shares = [part.share for part in self._parts if part.share is not None]
         if not shares:
             return list(trained)
         unit = min(count / share for count, share in zip(trained, shares, strict=True))
         return [max(1, round(unit * share)) for share in shares]
+
+    def _refuse_untrained(self, texts: Sequence[pl.DataFrame], what: str) -> None:
+        """Refuse collections none of whose queries trains."""
+        untrained = [part.name for part, rows in zip(self._parts, texts, strict=True) if not _trained(rows)]
+        refuse(untrained, what, WHERE, "give it to evaluate= instead, which measures without training")
 
 
 def _reader(entry: Mapping[str, Any]) -> Reader:
@@ -264,9 +291,43 @@ def _is_share(value: object) -> bool:
     return value is None or (isinstance(value, int | float) and type(value) is not bool and 0 < value < math.inf)
 
 
+def _texts(queries: pl.DataFrame, judgements: pl.DataFrame) -> pl.DataFrame:
+    """Return the queries of a collection as they are when equal texts are joined
+    (`pyrite.ranking.collections.checks.join_repeats`): query (the first id), text, split.
+    """
+    splits = judgements.select("query", "split").unique(maintain_order=True)
+    named = _named_texts(queries).join(splits, on="query", how="inner", maintain_order="left")
+    return named.group_by("text", maintain_order=True).agg(
+        pl.col("query").first(), pl.col("split").sort_by(PRECEDENCE).first()
+    )
+
+
+def _named_texts(queries: pl.DataFrame) -> pl.DataFrame:
+    """Return the text of each query in a form that is equal if they are one query: query, text."""
+    texts = queries.select(query="id", text=normalized(queries["text"]))
+    return texts.filter(pl.col("text") != "").unique("query", keep="first", maintain_order=True)
+
+
+def _queries_of(queries: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:
+    """Return the ids (query) of all queries with some texts."""
+    return _named_texts(queries).join(texts, on="text", how="semi").select("query")
+
+
+def _without_leaks(texts: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Return the queries of collections without those that train and that another collection tests or validates."""
+    seen = pl.concat([rows.filter(pl.col("split") != TRAIN) for rows in texts])
+    trains = pl.col("split") == TRAIN  # a collection has a text once, so that what tests it is another
+    return [rows.filter(~(trains & pl.col("text").is_in(seen["text"].implode()))) for rows in texts]
+
+
+def _became_dev(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
+    """Return the queries that trained before and are of dev after."""
+    return after.filter(split=DEV).join(before.filter(split=TRAIN), on="query", how="semi")
+
+
 def _trained(rows: pl.DataFrame) -> list[str]:
     """Return the queries that train, in order of their ids."""
-    return rows.filter(pl.col("split") == TRAIN)["query"].unique().sort().to_list()
+    return rows.filter(pl.col("split") == TRAIN)["query"].sort().to_list()
 
 
 def _split(rows: pl.DataFrame) -> pl.DataFrame:
@@ -282,18 +343,14 @@ def _split(rows: pl.DataFrame) -> pl.DataFrame:
     return with_test(rows, max(1, round(TESTED * rows["query"].n_unique())))
 
 
-def _with_dev(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the judgements that were drawn of a collection, a share of its training queries as dev if it has none."""
-    given = rows.select("query", "split").unique(maintain_order=True)
-    final = given.with_columns(usable=usable(given.select("split", id="query"))["split"])
-    if final["usable"].null_count():  # one query trains
-        return rows
-    joined = rows.join(final, on=["query", "split"], how="left", maintain_order="left")
-    return joined.with_columns(split="usable").select(rows.columns)
+def _with_dev(texts: pl.DataFrame) -> pl.DataFrame:
+    """Return the queries that were drawn of a collection, a share of those that train as dev if it has none."""
+    final = usable(texts.select("split", id="query"))["split"]  # null if one query trains
+    return texts.with_columns(split=pl.coalesce(final, "split"))
 
 
-def _of_dev(given: pl.DataFrame, final: pl.DataFrame) -> dict[str, str]:
+def _of_dev(name: str, given: pl.DataFrame, final: pl.DataFrame) -> dict[str, str]:
     """Return the facts that queries of dev are the test of a collection, or train, for lack of others."""
     queries = final.filter((given["split"] == DEV).fill_null(False)).unique("query")["split"]
     counts = {NO_TEST: int((queries == TEST).sum()), NO_TRAINING: int((queries == TRAIN).sum())}
-    return counted({what: (count, "") for what, count in counts.items()})
+    return counted({f"{what} ({name})": (count, "") for what, count in counts.items()})

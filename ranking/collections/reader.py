@@ -40,6 +40,8 @@ JUDGEMENTS: Mapping[str, pl.DataType] = {
 }
 NOTED = ("queries ", "documents ", "files ", "judgements ", "candidates ", "rows ", "columns ", "packages ")
 """The beginnings of facts that are shown when a collection is opened."""
+EVERYWHERE = pl.lit("")
+"""The part of a reader that all queries are in, see `Reader.within`."""
 PROMPTS: Mapping[str, pl.DataType] = {"query": pl.String(), "prompt": pl.String()}
 GIVEN: Mapping[str, pl.DataType] = {"query": pl.String(), "document": pl.String(), "score": pl.Float32()}
 
@@ -74,6 +76,7 @@ class Reader(Part):
     self: str = field(default="drop", kw_only=True)
     duplicates: str = field(default="keep", kw_only=True)
     qrels_repeated: str = field(default="max", kw_only=True)
+    within: ClassVar[pl.Expr] = EVERYWHERE  # queries of one text are one query if this is equal for them too
     version: ClassVar[int] = 1  # incremented when the same files are read differently
 
     @property

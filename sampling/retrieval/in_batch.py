@@ -114,7 +114,7 @@ class InBatch(RetrievalFunction):
         """Draw `count` of the documents `others` for each query, without those that have the text of a relevant one."""
         contents = self.encoded.contents(others)
         out = contents == self.encoded.contents(batch.positives)[:, None]
-        if self.encoded.content is not None or self.encoded.itself is not None:
+        if not self.pairs.only_judged:
             # Documents that are judged relevant themselves are left out for every function (`FilteredFunction`).
             out |= self.pairs.unjudged_among(batch.queries, np.broadcast_to(others, out.shape))
         if self.hard and batch.mined is not None:

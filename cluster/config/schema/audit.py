@@ -20,8 +20,8 @@ class AuditConfig(Config):
     shown, of which hard negatives are often a small part."""
     budget: Count = 300
     """Negatives of the sample."""
-    relevant_from: Count = 1
-    """The lowest grade that counts as relevant."""
+    relevant_from: Count | None = None
+    """The lowest grade that counts as relevant. null: that of the studies (encoding.relevant_from)."""
     encoding: str = "utf-8"
     """The encoding of the judgements."""
     strict: bool = True

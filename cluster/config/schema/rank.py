@@ -44,6 +44,8 @@ class RankConfig(Config):
     """The run's name, in its last column. null: the file's."""
     measures: Measures = ["AP@100", "RR@10", "nDCG@10"]
     """Measures that are shown if queries are judged."""
+    relevant_from: Count | None = None
+    """The lowest grade that counts as relevant. null: that of the ranker's training; 1 for a checkpoint."""
     cpu: Count = 1
     """Torch threads."""
     strict: bool = True

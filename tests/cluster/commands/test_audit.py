@@ -106,7 +106,14 @@ def test_hidden_positives_are_found_and_mended(collection, tmp_path, capsys, ref
     assert "holds the sample of other negatives" in refusal("audit", *both, f"out={audited}")
     assert command("audit", *both, "order=bandit", f"out={tmp_path / 'two'}") == 0
     assert len(list((tmp_path / "two" / "arms").iterdir())) == 4
-    # A grade of 1 does not count from grade 2.
+    # A grade of 1 does not count from grade 2, of which the assessors must be able to give one.
+    capsys.readouterr()
+    assert command("audit", str(study), "relevant_from=2", f"out={tmp_path / 'graded'}") == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("relevant from grade 2 on\n")
+    assert "sample_300_0.csv, 2 for relevant and 0 for not" in printed
+    assert "method=rank 'grades=[0,1,2]' relevant_from=2 collection=beir" in printed
+    assert f"pyrite audit {study} relevant_from=2 out=" in printed
     capsys.readouterr()
     assert command("audit", str(study), f"judgements={judged}", "relevant_from=2", f"out={audited}") == 0
     assert "\n0 of 60 judged are relevant" in capsys.readouterr().out
@@ -211,6 +218,23 @@ def test_methods_whose_names_differ_in_signs_are_judged_in_runs_of_their_own(tmp
     assert command("audit", "m 1", "m_1", "order=bandit", "out=audited") == 0
     runs = sorted(path.read_text().split()[2] for path in Path("audited/arms").iterdir())
     assert runs == ["a", "b"]
+
+
+def test_what_is_relevant_is_what_the_study_took_as_relevant(tmp_path, monkeypatch, capsys, refusal):
+    monkeypatch.chdir(tmp_path)
+    for name, overrides in (("graded", ["encoding.relevant_from=2", "seed=0"]), ("binary", ["seed=0"])):
+        row = {"query_id": "q", "document_ids": [["p", "a", "b"]], "scores": [[3.0, 2.0, 1.0]]}
+        ids = pl.DataFrame(row | {"ranks": [[0, 1, 2]], "functions": [[None, "bm25", "bm25"]]})
+        write_config(Storage(name), {"overrides": overrides})
+        write_table(Storage(name), "ids/train-00000", ids)
+    Path("judged.txt").write_text("q 0 a 1\nq 0 b 2\n")
+    for name, says in (("graded", "1 of 2 judged are relevant"), ("binary", "2 of 2 judged are relevant")):
+        assert command("audit", name, "judgements=judged.txt", f"out=of_{name}") == 0
+        assert says in capsys.readouterr().out
+    assert "graded, binary: documents are relevant from the grades 1 and 2 on, by run; choose one for" in refusal(
+        "audit", "graded", "binary", "out=both"
+    )
+    assert command("audit", "graded", "binary", "relevant_from=1", "judgements=judged.txt", "out=both") == 0
 
 
 def test_guards_are_measured_on_the_negatives_that_have_a_score():

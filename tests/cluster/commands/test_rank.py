@@ -19,7 +19,7 @@ from pyrite.ranking.evaluation.measures import Evaluator
 from pyrite.ranking.scoring import score_candidates
 from pyrite.ranking.trec_files import read_run
 from tests.cluster.command_line import command
-from tests.made_up import write_beir, write_texts
+from tests.made_up import WORDS, write_beir, write_texts
 
 
 @pytest.fixture(scope="module", params=["static", "dssm"])
@@ -91,6 +91,39 @@ def test_the_first_stage_is_measured_in_the_order_of_its_scores(training, own_ca
     assert command("rank", training.folder, *options, f"out={tmp_path / 'r'}") == 0
     row = next(line for line in capsys.readouterr().out.splitlines() if "AP@100" in line)
     assert float(row.split()[2]) == 0.25
+
+
+@pytest.mark.parametrize("ranker", ["static", "dssm"])
+def test_what_is_relevant_is_what_the_training_took_as_relevant(ranker, base, own_cache, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(WORDS, 8)) for _ in range(40)]
+    documents = [{"_id": f"d{n}", "title": "", "text": text} for n, text in enumerate(texts)]
+    graded = {  # the last test query has nothing from grade 2 on
+        split: [(f"q{n}", f"d{n + k}", grade - (n == 29)) for n in numbers for k, grade in ((0, 1), (5, 2))]
+        for split, numbers in (("train", range(16)), ("dev", range(16, 20)), ("test", range(20, 30)))
+    }
+    queries = [{"_id": f"q{n}", "text": " ".join(texts[n].split()[:3])} for n in range(30)]
+    write_texts(tmp_path / "own", documents, queries, graded)
+    collection = [f"collection.path={tmp_path / 'own'}", "measures=[AP@10]"]
+    options = ["function=random", f"ranker={ranker}", "training.max_epochs=1", "encoding.relevant_from=2"]
+    training = pyrite.train([*base, *collection, *options, "origin=bm25", f"out={tmp_path / 'trained'}"])
+    capsys.readouterr()
+
+    def measured(*more: str) -> tuple[list[float], str]:
+        out = tmp_path / f"{len(list(tmp_path.iterdir()))}.run"
+        assert command("rank", training.folder, "collection=beir", *collection, *more, f"out={out}") == 0
+        printed = capsys.readouterr().out
+        row = next(line for line in printed.splitlines() if "AP@10" in line)
+        return list(map(float, re.findall(r" ([01]\.\d+)", row))), printed
+
+    of_training = [training.measures["bm25:AP@10"], training.measures["bm25:AP@10:bm25"]]
+    values, printed = measured()
+    assert values == pytest.approx(of_training, abs=1e-4)
+    assert "relevant from grade 2 on" in printed
+    assert "queries without a relevant document (not measured): 1" in printed
+    others, printed = measured("relevant_from=1")
+    assert others != values
+    assert "relevant from" not in printed
 
 
 def test_another_collection_is_read_with_the_words_of_the_training(training, own_cache, tmp_path):

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 import pyrite
+from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.build import ABOUT
 from pyrite.ranking.collections.cache import open_collection
-from pyrite.ranking.collections.mix import Mix
+from pyrite.ranking.collections.mix import LEAKS, Mix
 from pyrite.ranking.collections.pairs import Pairs
+from pyrite.ranking.encoding import Encoder
 from pyrite.ranking.errors import BadInput
+from pyrite.sampling.relevant_pairs import RelevantPairs
+from tests.made_up import write_texts
 
 
 def pairs(folder: Path, name: str, count: int, **columns: str) -> str:
@@ -186,3 +191,90 @@ def test_a_mixture_is_read_again_by_another_version_of_a_members_reader(files, t
     monkeypatch.setattr(Pairs, "version", Pairs.version + 1)
     opened(tmp_path, *files)
     assert len([*(tmp_path / "cache").rglob(ABOUT)]) == 2
+
+
+SHARED = {
+    "mine tests, other trains": ("test", "train"),
+    "mine validates, other trains": ("dev", "train"),
+    "both train": ("train", "train"),
+    "both test": ("test", "test"),
+}
+"""Splits of texts in both collections."""
+
+
+def overlapping(folder: Path, name: str, which: int) -> str:
+    """Write a collection with the queries of `SHARED` and others, one relevant document per query."""
+    texts = {text: splits[which] for text, splits in SHARED.items()}
+    texts |= {f"{name} {split} {number}": split for split in ("train", "dev", "test") for number in range(5)}
+    documents = [{"_id": f"d{row}", "title": "", "text": f"{name} about {row}"} for row in range(len(texts))]
+    # Of one text within a collection there is one query, in the test.
+    texts |= {f"{name}  TEST 0": "train"}
+    written = [{"_id": f"q{row}", "text": text} for row, text in enumerate(texts)]
+    rows = enumerate(texts.values())
+    qrels = [(split, (f"q{row}", f"d{row % len(documents)}", 1)) for row, split in rows]
+    judged = {split: [row for own, row in qrels if own == split] for split in ("train", "dev", "test")}
+    write_texts(folder / name, documents, written, judged)
+    return str(folder / name)
+
+
+def test_queries_are_joined_within_a_collection_alone_and_texts_that_others_test_do_not_train(tmp_path):
+    mine, other = overlapping(tmp_path, "mine", 0), overlapping(tmp_path, "other", 1)
+    mixed = opened(tmp_path, {"path": mine, "prompt": "a:"}, {"path": other, "prompt": "b:"})
+    rows = dict(mixed.queries.select("id", "split").iter_rows())
+    for path in (mine, other):
+        alone = open_collection(Beir(path), tmp_path / "cache")
+        name = alone.name
+        left_out = ["q0", "q1"] if name == "other" else []
+        kept = alone.queries.filter(~pl.col("id").is_in(left_out))
+        assert {f"{name}/{query}": split for query, split in kept.select("id", "split").iter_rows()} == {
+            query: split for query, split in rows.items() if query.startswith(f"{name}/")
+        }
+        own = mixed.judgements.filter(pl.col("query").str.starts_with(f"{name}/"))
+        assert own.select(pl.col("query", "document").str.strip_prefix(f"{name}/")).rows() == [
+            pair for pair in alone.judgements.select("query", "document").rows() if pair[0] not in left_out
+        ]
+    assert mixed.queries["prompt"].value_counts().sort("prompt").rows() == [("a: ", 19), ("b: ", 17)]
+    assert mixed.facts["queries of each collection that train"] == "mine 6 of 6; other 6 of 8"
+    assert mixed.facts["queries that another collection tests or validates (other)"] == "2 left out of training"
+    assert mixed.facts["queries with the text of another"] == "2 joined to it, with their judgements"
+
+
+def test_what_is_relevant_for_a_text_in_one_collection_is_no_negative_in_another(tmp_path):
+    mixed = opened(tmp_path, overlapping(tmp_path, "mine", 0), overlapping(tmp_path, "other", 1))
+    encoded = Encoder(min_count=1).encode(mixed)[0]
+    both = np.flatnonzero((mixed.queries["text"] == "both train").to_numpy())
+    answers = mixed.document_rows(pl.Series(["mine/d2", "other/d2"])).to_numpy()
+    for part, queries in ((encoded, both), (encoded.with_queries(both), np.arange(2))):
+        pairs = RelevantPairs(part)
+        assert pairs.among(queries, np.tile(answers, (2, 1))).all()
+        assert not pairs.among(queries, np.tile(answers + 1, (2, 1))).any()
+        assert pairs.counts[queries].tolist() == [2, 2]
+        assert not pairs.only_judged
+
+
+def test_a_query_that_becomes_dev_trains_in_no_other_collection(tmp_path):
+    for name in ("one", "two"):
+        queries = [{"_id": f"{name}{n}", "text": f"question {n}"} for n in range(60)]
+        documents = [{"_id": f"d{n}", "title": "", "text": f"{name} answer {n}"} for n in range(60)]
+        judged = {"train": [(f"{name}{n}", f"d{n}", 1) for n in range(50)]}
+        judged["test"] = [(f"{name}{n}", f"d{n}", 1) for n in range(50, 60)]
+        write_texts(tmp_path / name, documents, queries, judged)
+    mixed = opened(tmp_path, str(tmp_path / "one"), str(tmp_path / "two"))
+    of_texts = dict(mixed.queries.group_by("text").agg("split").iter_rows())
+    dev = [splits for splits in of_texts.values() if "dev" in splits]
+    assert len(dev) > 5  # of 5 in each
+    assert all("train" not in splits for splits in dev)
+    lost = 10 - sum(splits.count("dev") == 2 for splits in dev) * 2
+    assert len(mixed.queries) == 120 - lost
+    assert lost == sum(int(fact.split()[0]) for what, fact in mixed.facts.items() if what.startswith(LEAKS))
+
+
+def test_a_collection_whose_training_queries_another_tests_is_refused(tmp_path):
+    rows = [json.dumps({"query": f"question {n}", "positive": f"answer {n}"}) + "\n" for n in range(20)]
+    for name, split in (("tested", "test"), ("trained", "train")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{split}.jsonl").write_text("".join(rows[:15]))
+        other = {"test": "train", "train": "test"}[split]
+        (tmp_path / name / f"{other}.jsonl").write_text("".join(rows[15:]).replace("question", f"{name} question"))
+    with pytest.raises(BadInput, match="trained has no training queries that no other collection tests or validates"):
+        opened(tmp_path, str(tmp_path / "tested"), str(tmp_path / "trained"))
