@@ -42,7 +42,7 @@ from pyrite.cluster.output.result_store import BUILT_FROM, ResultStore
 from pyrite.cluster.output.storage import Storage, output_place
 from pyrite.cluster.output.tables import required_scan, required_trials
 from pyrite.cluster.output.terminal import applying
-from pyrite.cluster.plan.sweep import UNTRAINED
+from pyrite.cluster.plan.shared_options import UNTRAINED
 from pyrite.cluster.reports.publish import publish
 from pyrite.cluster.reports.study_results import test_limit
 from pyrite.ranking.errors import refuse

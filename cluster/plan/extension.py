@@ -12,14 +12,18 @@ from pyrite.cluster.config.quoting import option_value
 from pyrite.cluster.output.terminal import counted
 from pyrite.cluster.plan.point import Point
 from pyrite.cluster.plan.searches import is_compared
-from pyrite.cluster.plan.study import StudyPlan
+from pyrite.cluster.plan.shared_options import SHARED, is_shared
+from pyrite.cluster.plan.study import StudyPlan, configs_of
 from pyrite.cluster.plan.sweep import Planned, given_seeds, identity
 from pyrite.ranking.errors import BadInput, refuse
 
 GROWING = ("seeds", "samples")
 """Options of a study that may grow."""
-NEUTRAL = ("save_every", "save_every_batches")
-"""Options of runs on which no result depends: a new value replaces the old one."""
+NEUTRAL = (
+    "save_every", "save_every_batches", "cache", "index.encoders", "index.cpu", "index.gpu",
+    "resources.workers", "resources.memory", "resources.least", "resources.placement", "resources.custom",
+)  # fmt: skip
+"""Options of runs by which they are not named: a new value replaces the old one."""
 SEARCHES = ("search", "sampler", "parallel", "trial_scheduler", "stoppers")
 REASONS = {
     "out": "the results stay in their folder",
@@ -27,6 +31,7 @@ REASONS = {
     "data": "the runs have read their collections from there",
     "seed": "seeds are numbered from 0; give their new number, as seeds=20",
     **dict.fromkeys(SEARCHES, "the settings of a search depend on the results before"),
+    **dict.fromkeys(SHARED, "all its runs are measured alike, and keep the same"),
 }
 """Why an option can't change, by its key."""
 GIVEN_SEEDS = "it gives each method the seeds that its comparison needs"
@@ -35,7 +40,8 @@ START_ANOTHER = "leave it out, or start another study"
 
 def refused_change(text: str, folder: str) -> BadInput:
     """Return the error for an override that can't change a study that has begun."""
-    reason = REASONS.get(root_of(text), "the study's results depend on it")
+    reasons = (REASONS.get(key) for key in (key_of(text), root_of(text)))
+    reason = next(filter(None, reasons), "the study's results depend on it")
     return BadInput(f"{text} can't change a study that has begun: {reason}", folder, START_ANOTHER)
 
 
@@ -49,6 +55,7 @@ def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[st
     """
     place, batches = plan.storage.place, plan.sample_batches
     runs, points = plan.runs()
+    _check_shared(configs_of(runs, points), overrides, place)
     if (seeds := options.get("seeds")) is not None:
         _check_seeds(plan, seeds, bool(points))
         plan = replace(plan, arguments=[text for text in plan.arguments if key_of(text) != "seed"])
@@ -72,6 +79,18 @@ def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[st
 def _identities(runs: Sequence[Planned], points: Sequence[Point]) -> set[Any]:
     """Return what identifies the runs of a study, and the points whose runs are proposed later."""
     return {identity(run.config) for run in runs} | {point.overrides for point in points}
+
+
+def _check_shared(configs: Sequence[Mapping[str, Any]], overrides: Sequence[str], place: str) -> None:
+    """Refuse a new value of an option that all runs of a study share, unless it replaces the old one."""
+    for text in overrides:
+        key = key_of(text)
+        if (
+            is_shared(key)
+            and key not in NEUTRAL
+            and {option_value(each, key) for each in configs} != {*values_of(text)}
+        ):
+            raise refused_change(text, place)
 
 
 def _check_searched(plan: StudyPlan, text: str) -> None:

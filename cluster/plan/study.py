@@ -13,6 +13,7 @@ from pyrite.cluster.config.precision import automatic, with_precision
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.methods import NAMED, Method, lines_of
 from pyrite.cluster.plan.searches import searches
+from pyrite.cluster.plan.shared_options import is_shared, refuse_unlike_measurement
 from pyrite.cluster.plan.sweep import (
     Planned,
     Point,
@@ -137,7 +138,19 @@ class StudyPlan:
         return f"{what}: these methods go by their options, and equal ones count once{ending}"
 
     def runs(self) -> tuple[list[Planned], list[Point]]:
-        """Return the runs that are known before it starts, and the points whose runs are proposed later."""
+        """Return the runs that are known before it starts, and the points whose runs are proposed later.
+
+        Raises:
+            BadInput: if runs that are compared are measured differently (`refuse_unlike_measurement`).
+        """
+        runs, proposed = self._runs()
+        refuse_unlike_measurement(configs_of(runs, proposed))
+        drawn = [key for point in proposed for key in point.drawn if is_shared(key)]
+        what = "{} is drawn from an interval, and all compared runs share it"
+        refuse(drawn, what, "methods", "give it one value, for all methods")
+        return runs, proposed
+
+    def _runs(self) -> tuple[list[Planned], list[Point]]:
         if self.options.get("stop") == "decided":
             return [], self._to_decide()
         runs: dict[str, Planned] = {}
@@ -192,6 +205,11 @@ class StudyPlan:
             what = "stop=decided compares methods by common seeds, but {}"
             refuse(drawn, what, "stop", "sweep over named values, or leave stop=decided out")
         return compared
+
+
+def configs_of(runs: Sequence[Planned], proposed: Sequence[Point]) -> list[dict[str, Any]]:
+    """Return the configurations of runs, and of points with the lowest number of each interval."""
+    return [*(run.config for run in runs), *map(lowest, proposed)]
 
 
 def _values(points: Sequence[Point], key: str) -> list[str]:

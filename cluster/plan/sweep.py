@@ -22,6 +22,7 @@ from pyrite.cluster.config.trainer_option import trainer_name
 from pyrite.cluster.plan.applicable import PARTS, applicable_overrides, has_option
 from pyrite.cluster.plan.methods import Method, compared
 from pyrite.cluster.plan.point import Interval, Point
+from pyrite.cluster.plan.shared_options import LISTED, UNIDENTIFIED, is_shared
 from pyrite.ranking.digest import digest
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.lazy import scipy
@@ -53,23 +54,6 @@ class Planned:
         return {group: str(chosen[group]) for group in METHOD} | dict(self.swept) | {"seed": str(self.config["seed"])}
 
 
-UNIDENTIFIED = ("weights", "index", "cache", "save_every", "save_every_batches")
-"""Options on which no result depends, so that runs which differ in them are the same run."""
-LISTED = ("origin", "measures", "evaluate")
-"""Those of `UNTRAINED` that take a list."""
-UNTRAINED = frozenset((*UNIDENTIFIED, *LISTED, "embeddings", "sampling.recorded"))
-"""Options on which no trained ranker depends. They are part of no method."""
-MEASUREMENT: Mapping[str, tuple[str, ...]] = {"measures": (), "limits.test": ("collection",)}
-"""Options that all methods of a study share, since other figures and other test queries can't be compared.
-
-Each with the groups of which every choice may have another value.
-"""
-OF_PLACES = ("index", "resources")
-"""Groups of options that say where work is done."""
-IDENTIFIED = ("resources.cpu", "resources.gpu")
-"""Those of their options by which runs are named."""
-
-
 def points(methods: Sequence[Method], common: Sequence[str], given: Sequence[str], named: bool = False) -> list[Point]:
     """Return every combination of a study's sweeps.
 
@@ -97,7 +81,6 @@ def points(methods: Sequence[Method], common: Sequence[str], given: Sequence[str
         expanded += _expand(by_key([*own, *user]), line.label)
     fitting = [point for point in expanded if _fits(point, keys)]
     distinct = _distinct(map(_whole, applicable_overrides(fitting, keys)))
-    _refuse_unlike_measurement(distinct)
     return _name_swept(distinct)
 
 
@@ -139,25 +122,12 @@ def _refuse_repeated_values(text: str) -> None:
 
 
 def _refuse_untrained_sweep(text: str) -> None:
-    """Refuse a sweep over an option on which no training depends: `origin=full,bm25` would train everything twice."""
-    key, swept = key_of(text), choices_of(text).swept
-    values = ",".join(swept).replace("[", "").replace("]", "")
-    remedy = f"write {key}=[{values}]" if key in LISTED else "give it one value"
-    untrained = key in (*UNTRAINED, *MEASUREMENT) or root_of(key) in OF_PLACES
-    refuse(
-        swept and untrained and key not in IDENTIFIED, f"sweeps over {key}, on which no training depends", text, remedy
-    )
-
-
-def _refuse_unlike_measurement(expanded: Sequence[Point]) -> None:
-    """Refuse methods with other measures, or, over one collection, with other numbers of test queries."""
-    known: dict[tuple[str, ...], str] = {}
-    for point, (key, groups) in itertools.product(expanded, MEASUREMENT.items()):
-        chosen = sorted(of_keys(point.overrides, groups, root_of))
-        value = f"{key}={point.values[key]}" if key in point.values else f"no {key}"
-        other = known.setdefault((key, *chosen), value)
-        what = f"two methods have {other} and {value}"
-        refuse(value != other, what, "methods", f"give {key}= once, for all methods")
+    """Refuse a sweep over an option that all runs share: `origin=full,bm25` would train everything twice."""
+    key, choices = key_of(text), choices_of(text)
+    values = ",".join(choices.swept).replace("[", "").replace("]", "")
+    remedy = f"write {key}=[{values}]" if key in LISTED and values else "give it one value"
+    what = f"sweeps over {key}, which all compared runs share"
+    refuse(choices.sweeps and is_shared(key), what, text, remedy)
 
 
 def refuse_sweeps(overrides: Sequence[str], config: str, remedy: str) -> None:

@@ -93,6 +93,35 @@ def test_what_can_not_be_added_is_refused(tmp_path):
     assert "the study's results depend on it" in str(refused_change("stop=decided", "out"))
 
 
+@pytest.mark.parametrize("text", [
+    "measures=[nDCG@10]", "origin=[bm25]", "origin.bm25.depth=9", "evaluate=[x]", "weights=true", "sampling.recorded=1",
+    "limits.test=9", "encoding.relevant_from=2",
+])  # fmt: skip
+def test_what_all_runs_of_a_study_share_can_not_be_added(text, tmp_path):
+    """The sweep over the old and the new value was refused with a remedy that was refused as well."""
+    says = "all its runs are measured alike, and keep the same; leave it out, or start another study"
+    with pytest.raises(BadInput) as refused:
+        extended(plan_of(tmp_path, "seeds=1"), {}, [text])
+    assert str(refused.value) == f"{tmp_path / 'out'}: {text} can't change a study that has begun: {says}"
+
+
+def test_where_work_is_done_is_replaced(tmp_path):
+    plan = plan_of(tmp_path, "seeds=1", "resources.workers=2")
+    more = extended(plan, {}, ["resources.workers=3", "resources.memory=4", "index.encoders=2"])
+    assert ids(more) == ids(plan)
+    (run,) = more.runs()[0]
+    assert (run.config["resources"]["workers"], run.config["resources"]["memory"]) == (3, 4)
+
+
+def test_another_scale_is_added_with_the_test_queries_and_folds_of_the_study(tmp_path):
+    plan = plan_of(tmp_path, "seeds=1")
+    for given, says in (([], "limits.test=50 and limits.test=400"), (["limits.test=50"], "folds=3 and folds=5")):
+        with pytest.raises(BadInput, match=f"two methods have {says}"):
+            extended(plan, {}, ["scale=small", *given])
+    more = extended(plan, {}, ["scale=small", "limits.test=50", "folds=3"])
+    assert ids(plan) < ids(more)
+
+
 @pytest.mark.nightly
 def test_a_finished_study_is_extended_by_the_command(base, tmp_path):
     out = tmp_path / "study"

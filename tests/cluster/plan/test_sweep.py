@@ -235,31 +235,6 @@ def test_labelled_methods_run_once_and_have_a_label_of_their_own():
         points([{"label": name, "overrides": ["policy=random"]} for name in ("a", "b")], [], [], named=True)
 
 
-@pytest.mark.parametrize(("one", "other", "given"), [
-    ("measures=[nDCG@10]", "measures=[AP@10]", "measures=[nDCG@10] and measures=[AP@10]"),
-    ("measures=[nDCG@10]", "seed=0", "measures=[nDCG@10] and no measures"),
-    ("limits.test=10", "limits.test=20", "limits.test=10 and limits.test=20"),
-])  # fmt: skip
-def test_methods_that_are_measured_differently_are_refused(one, other, given):
-    """The table of one measure would leave out the methods that have another one."""
-    methods = [
-        {"label": name, "overrides": [f"function={name}", text]} for name, text in (("bm25", one), ("random", other))
-    ]
-    with pytest.raises(BadInput) as refused:
-        points(methods, [], [], named=True)
-    key = one.partition("=")[0]
-    assert str(refused.value) == f"methods: two methods have {given}; give {key}= once, for all methods"
-    assert len(points(methods, [], [one], named=True)) == 2
-
-
-def test_methods_on_other_collections_may_have_other_numbers_of_test_queries():
-    methods = [
-        {"label": name, "overrides": [f"collection={name}", f"limits.test={count}"]}
-        for name, count in (("beir", 9), ("trec", 8))
-    ]
-    assert len(points(methods, [], [], named=True)) == 2
-
-
 def test_sweeps_that_are_broken_or_give_a_value_twice_are_refused():
     for text in ("function=bm25,bm25", "training.patience=1,2,1"):
         with pytest.raises(BadInput, match=rf"{text}: gives \S+ twice"):
@@ -277,12 +252,18 @@ def test_sweeps_that_are_broken_or_give_a_value_twice_are_refused():
     ("evaluate=choice(a,b)", "write evaluate=[a,b]"),
     ("weights=true,false", "give it one value"),
     ("limits.test=10,20", "give it one value"),
+    ("limits.test=interval(10,20)", "give it one value"),
+    ("origin.bm25.depth=3,100", "give it one value"),
+    ("encoding.relevant_from=1,2", "give it one value"),
+    ("folds=3,5", "give it one value"),
     ("resources.workers=1,2", "give it one value"),
 ])  # fmt: skip
-def test_a_sweep_over_an_option_that_no_training_depends_on_is_refused(text, remedy):
+def test_a_sweep_over_an_option_that_all_runs_share_is_refused(text, remedy):
     with pytest.raises(BadInput) as refused:
         points(MAIN, [], [text])
-    assert str(refused.value) == f"{text}: sweeps over {text.partition('=')[0]}, on which no training depends; {remedy}"
+    assert (
+        str(refused.value) == f"{text}: sweeps over {text.partition('=')[0]}, which all compared runs share; {remedy}"
+    )
     assert len(points(MAIN, [], ["resources.cpu=1,2", "validation.origin=bm25,random"])) == 20
 
 
@@ -293,7 +274,7 @@ def test_a_verb_without_sweeps_names_the_list():
         "function=bm25,nothing": "there is no function 'nothing'; there is bm25",
         "ranker=static,dssm": "ranker takes one value here, not static,dssm; train one$",
         "optimizer.lr=interval(1,2)": r"lr takes one value here, not interval\(1,2\); train one$",
-        "origin=full,bm25": r"no training depends; write origin=\[full,bm25\]$",
+        "origin=full,bm25": r"compared runs share; write origin=\[full,bm25\]$",
     }.items():
         with pytest.raises(BadInput, match=remedy):
             refuse_sweeps([text], "config", "train one")
