@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
-from pyrite.pooling.estimates import share_interval
+from pyrite.pooling.estimates import TAIL, share_interval
 
 
 class NegativeSample(NamedTuple):
@@ -52,7 +53,24 @@ class Rate(NamedTuple):
     judged: int
 
 
-def rate(exposures: NDArray[np.float64], inclusion: NDArray[np.float64], relevant: NDArray[np.float64]) -> Rate:
+class RecordedQueries(NamedTuple):
+    """The queries whose negatives were recorded, if they are themselves a sample.
+
+    Args:
+        share: the probability of each query to be recorded, below 1.
+        of: int64 [negatives], the number of each negative's query.
+    """
+
+    share: float
+    of: NDArray[np.int64]
+
+
+def rate(
+    exposures: NDArray[np.float64],
+    inclusion: NDArray[np.float64],
+    relevant: NDArray[np.float64],
+    recorded: RecordedQueries | None = None,
+) -> Rate:
     """Estimate the share of relevant documents among those that one policy was shown, by Hájek's ratio estimator.
 
     The ratio of two weighted sums varies far less than the sum of the relevant ones alone (Horvitz and Thompson 1952)
@@ -61,20 +79,34 @@ def rate(exposures: NDArray[np.float64], inclusion: NDArray[np.float64], relevan
     and Graubard 1998), but at most as many as the weights are worth (Kish): the few relevant documents found may have
     small weights by chance.
 
+    If a share of the queries was recorded, the interval is for the negatives of all queries. The variance is then that
+    of two stages: queries, each with its negatives, and the judged ones among these (Särndal, Swensson and Wretman
+    1992, "Model assisted survey sampling", section 4.3). There are as many degrees of freedom as judged queries, less
+    one, and if no query differs from the others, the negatives of a query are worth one draw.
+
     Args:
         exposures: float64 [negatives], how often it showed each.
-        inclusion: float64 [negatives], the probability of each to be in the sample.
+        inclusion: float64 [negatives], the probability of each to be in the sample, given that it is recorded.
         relevant: float64 [negatives], 1 or 0 for a judged one; NaN for others.
+        recorded: the queries that were recorded; None if all were.
     """
     judged = ~np.isnan(relevant) & (exposures > 0)
-    weights, known = exposures[judged] / inclusion[judged], relevant[judged]
+    weights, known, missing = exposures[judged] / inclusion[judged], relevant[judged], 1.0 - inclusion[judged]
     if not len(weights):
         return Rate(None, 0.0, 1.0, 0)
     share = float((weights * known).sum() / weights.sum())
-    missing = 1.0 - inclusion[judged]
-    variance = float((missing * (weights * (known - share)) ** 2).sum() / weights.sum() ** 2)
-    if not missing.any() and len(weights) == int((exposures > 0).sum()):
+    if recorded is None and not missing.any() and len(weights) == int((exposures > 0).sum()):
         return Rate(share, share, share, len(weights))
-    kish = weights.sum() ** 2 / (weights**2).sum()
-    draws = min(share * (1 - share) / variance, kish) if variance > 0 and 0 < share < 1 else kish
-    return Rate(share, *share_interval(share * draws, draws), len(weights))
+    weights = weights / weights.sum()
+    variance, worth = float((missing * (weights * (known - share)) ** 2).sum()), float((weights**2).sum())
+    most, free = 1 / worth, max(len(weights) - 1, 1)
+    fewest, widening = most, 1.0
+    if recorded is not None:
+        _, of = np.unique(recorded.of[judged], return_inverse=True)
+        sums, sizes = np.bincount(of, weights * (known - share)), np.bincount(of, weights)
+        between = float((sums**2).sum()) * len(sums) / max(len(sums) - 1, 1)
+        variance = recorded.share * variance + (1 - recorded.share) * between
+        fewest = 1 / (recorded.share * worth + (1 - recorded.share) * float((sizes**2).sum()))
+        widening = float(stdtrit(free, 1 - TAIL) / stdtrit(max(len(sums) - 1, 1), 1 - TAIL)) ** 2
+    draws = min(share * (1 - share) / variance, most) if variance > 0 and 0 < share < 1 else fewest
+    return Rate(share, *share_interval(share * draws * widening, draws * widening), len(weights))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pyrite.pooling.false_negatives import rate
+from pyrite.pooling.false_negatives import RecordedQueries, rate
 
 PAIR = ["query", "document"]
 SHARES = (0.01, 0.05, 0.1, 0.25, 0.5)
@@ -21,16 +21,20 @@ def rates_of(negatives: pl.DataFrame) -> pl.DataFrame:
     """The share of relevant documents among the negatives shown, by method and by its functions.
 
     Args:
-        negatives: method, query, document, function, times, inclusion, relevant (null if not judged).
+        negatives: method, query, document, function, times, recorded (the share of the queries whose negatives these
+            are, null if it is not known), inclusion, relevant (null if not judged). The share of a method is the
+            lowest of its runs. If it is not known, the queries count as few of many.
 
     Returns:
-        method, function ("all"), shown, judged, rate, low, high (95% interval).
+        method, function ("all"), shown (of the recorded queries), judged, rate, low, high (95% interval, for the
+        negatives of all queries).
     """
     rows = []
     for (method,), shown in negatives.partition_by("method", as_dict=True, maintain_order=True).items():
+        share = float(shown["recorded"].fill_null(0.0).to_numpy().min())
         functions = {str(name): part for (name,), part in shown.partition_by("function", as_dict=True).items()}
         for function, part in {"all": shown, **(functions if len(functions) > 1 else {})}.items():
-            rows.append({"method": method, "function": function, **_rate(part)})
+            rows.append({"method": method, "function": function, **_rate(part, share)})
     return pl.DataFrame(rows, schema_overrides={"rate": pl.Float64})
 
 
@@ -71,11 +75,13 @@ def scored(negatives: pl.DataFrame) -> pl.DataFrame:
     return negatives.filter(pl.col("margin").is_not_nan())  # null for null, which is left out too
 
 
-def _rate(part: pl.DataFrame) -> dict[str, Any]:
+def _rate(part: pl.DataFrame, share: float = 1.0) -> dict[str, Any]:
     pairs = part.group_by(PAIR, maintain_order=True).agg(
         pl.col("times").sum(), pl.col("inclusion").first(), pl.col("relevant").first()
     )
     relevant = pairs["relevant"].fill_null(float("nan")).to_numpy()
-    estimate = rate(pairs["times"].to_numpy().astype(np.float64), pairs["inclusion"].to_numpy(), relevant)
+    queries = pairs["query"].rank("dense").cast(pl.Int64).to_numpy()
+    recorded = RecordedQueries(share, queries) if share < 1 else None
+    estimate = rate(pairs["times"].to_numpy().astype(np.float64), pairs["inclusion"].to_numpy(), relevant, recorded)
     return {"shown": int(pairs["times"].sum()), "judged": estimate.judged, "rate": estimate.rate,
             "low": estimate.low, "high": estimate.high}  # fmt: skip

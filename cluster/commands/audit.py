@@ -6,7 +6,9 @@ import argparse
 import io
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -22,7 +24,8 @@ from pyrite.analysis.statistics.audit_rates import PAIR
 from pyrite.cluster.commands.first_folder import absolute, recorded_folder
 from pyrite.cluster.config.compose import compose, compose_recorded
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.config.override import key_of, of_keys, root_of, values_by_key
+from pyrite.cluster.config.override import key_of, of_keys, root_of, values_by_key, without
+from pyrite.cluster.config.quoting import override_of
 from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.output.manifest import (
     CONFIG,
@@ -42,9 +45,16 @@ from pyrite.cluster.telemetry.silence_line import silence_shown
 from pyrite.pooling.false_negatives import draw, sizes_of
 from pyrite.pooling.runs import listed
 from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.reader import Reader
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import check_ids, read_qrels, write_run
 
+ORIGIN = ["collection", "fingerprint", "options"]
+"""Columns of a negative that say of which collection it is."""
+READING = {"strict", *(f"collection.{option.name}" for option in fields(Reader))}
+"""Options that leave the ids of a collection as they are."""
+RECORDED = r"sampling\.recorded=([^\s']+)"
+"""Pattern of the share that a run recorded, in its overrides."""
 SAMPLE = "sample"
 TO_FILL_IN = "sample_{}_{}.csv"
 """The table that people fill in, by the size and the seed of the sample: one is never written over another."""
@@ -64,12 +74,14 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     storage = Storage(config["out"])
     _refuse_other_order(storage, config["order"])
     studies = listed(config["studies"])
-    shown = _of_functions(_shown_by(studies), listed(config["functions"] or []))
-    own = of_keys(overrides, {"functions", "relevant_from"})
+    of_collection = _of_collection(_shown_by(studies), listed(config["collections"] or []), studies)
+    every = _of_functions(of_collection, listed(config["functions"] or []))
+    shown, reading = every.drop(ORIGIN), [shlex.split(text) for text in every["options"].unique(maintain_order=True)]
+    own = of_keys(overrides, {"collections", "functions", "relevant_from"})
     config["relevant_from"] = least = config["relevant_from"] or _relevant_from(studies)
     print_lines(console, *[words.RELEVANT_FROM.format(least)] * (least > 1))
     if config["order"] == "bandit":
-        _by_bandit(shown, storage, studies, config, own, console)
+        _by_bandit(shown, storage, studies, config, reading, own, console)
         return
     sample = read_table(storage, SAMPLE)
     if sample is not None:
@@ -77,9 +89,9 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     if sample is None or config["judgements"] is None:
         sample = _written_sample(shown, storage, config)
     if config["judgements"] is None:
-        to_fill_in = _to_fill_in(storage, sample, config, studies, own)
+        to_fill_in = _to_fill_in(storage, sample, config, studies, reading, own)
         print_lines(console, *_drawn(sample, shown), *to_fill_in, words.OR_JUDGE)
-        print_commands(storage, studies, "runs", ["method=rank", *_graded(least)], own, console)
+        print_commands(storage, studies, "runs", ["method=rank", *_graded(least)], reading[0], own, console)
         return
     judged = _judged(sample, _read_judgements(config, console), config["judgements"], config["relevant_from"])
     report_audit(storage, shown, judged, config["relevant_from"], console)
@@ -104,6 +116,40 @@ def _overrides_of(storage: Storage) -> list[list[str]]:
     return [list(map(str, config.get("overrides", [])))]
 
 
+def _of_collection(shown: pl.DataFrame, chosen: Sequence[str], studies: Sequence[str]) -> pl.DataFrame:
+    """Return the negatives of the chosen collection, or of the only one; refuse a name that no collection has.
+
+    Several are refused: their ids may be equal, and a judgement of a pair of one would count for the other's.
+    """
+    origins = shown.select(ORIGIN).unique(maintain_order=True)
+    names = _names_of(origins)
+    known = sorted(set(names))
+    missing = [name for name in chosen if name not in known]
+    what = f"no negative is of {', '.join(missing)}"
+    refuse(missing, what, "collections", f"choose among {', '.join(known)}")
+    several = sorted(set(chosen or known))
+    what = f"shows negatives of {len(several)} collections ({', '.join(several)}), which may have equal ids"
+    remedy = f"audit each alone, with {shlex.quote(override_of('collections', several[0]))} and its own out="
+    refuse(len(several) > 1, what, ", ".join(studies), remedy)
+    kept = origins.filter(pl.Series([name == several[0] for name in names]))
+    return shown.join(kept, on=ORIGIN, how="semi", maintain_order="left")
+
+
+def _names_of(origins: pl.DataFrame) -> list[str]:
+    """Return the name of each origin's collection, with the fingerprint after it if different ones have one name.
+
+    Two origins are of one collection if they have equal content, or if they were read from the same place, with other
+    judgements (`relabel`) or other options of reading, which leave the ids as they are.
+    """
+    sources, first = dict[str, str](), dict[str, tuple[str, str]]()
+    for name, fingerprint, options in origins.rows():
+        source = sources.setdefault(fingerprint, shlex.join(without(shlex.split(options), READING)))
+        first.setdefault(source, (name, fingerprint))
+    names = Counter(name for name, _ in first.values())
+    labels = {source: name if names[name] == 1 else f"{name}-{of[:8]}" for source, (name, of) in first.items()}
+    return [labels[sources[fingerprint]] for fingerprint in origins["fingerprint"]]
+
+
 def _of_functions(shown: pl.DataFrame, functions: Sequence[str]) -> pl.DataFrame:
     """Return the negatives of some functions, or of all if none is named; refuse a function that showed none."""
     known = sorted(shown["function"].unique())
@@ -124,15 +170,16 @@ def _drawn(sample: pl.DataFrame, shown: pl.DataFrame) -> list[str]:
 
 
 def _to_fill_in(
-    storage: Storage, sample: pl.DataFrame, config: Mapping[str, Any], studies: Sequence[str], own: Sequence[str]
-) -> list[str]:
+    storage: Storage, sample: pl.DataFrame, config: Mapping[str, Any], studies: Sequence[str],
+    reading: Sequence[Sequence[str]], own: Sequence[str],
+) -> list[str]:  # fmt: skip
     """Write the texts of the sample as a table with an empty column for grades, and return the command that reads it.
 
-    A table that is there is left as it is: it may be filled in. Nothing is written if the studies have several
-    collections, or one that their commands don't name.
+    A table that is there is left as it is: it may be filled in. Nothing is written if the studies read the collection
+    in several ways, or don't name it.
     """
-    options, *others = map(collection_options, studies)
-    if not options or any(other != options for other in others):
+    options, *others = reading
+    if others or not of_keys(options, {"collection"}, root_of):
         return []
     with from_folder():
         collection = Artifacts().collection(compose(options))
@@ -207,8 +254,8 @@ def _check_sample(sample: pl.DataFrame, shown: pl.DataFrame, config: Mapping[str
 
 
 def _by_bandit(
-    shown: pl.DataFrame, storage: Storage, studies: Sequence[str], config: Mapping[str, Any], own: Sequence[str],
-    console: Console,
+    shown: pl.DataFrame, storage: Storage, studies: Sequence[str], config: Mapping[str, Any],
+    reading: Sequence[Sequence[str]], own: Sequence[str], console: Console,
 ) -> None:  # fmt: skip
     """Write a run for each method and function, with a query's negatives by their lead over the positive.
 
@@ -230,7 +277,7 @@ def _by_bandit(
         return
     print_lines(console, words.BANDIT.format(counted(shown.select(PAIR).n_unique(), "negative")))
     judging = ["method=shared", *_graded(config["relevant_from"])]
-    print_commands(storage, studies, "arms", judging, [*own, "order=bandit"], console)
+    print_commands(storage, studies, "arms", judging, reading[0], [*own, "order=bandit"], console)
 
 
 def _graded(relevant_from: int) -> list[str]:
@@ -274,8 +321,9 @@ def read_shown(place: str, name: str | None = None) -> pl.DataFrame:
     """Return the negatives that a study showed, or that were mined; refuse a folder that recorded none.
 
     Returns:
-        method (in front of it the name of the study, if it has one among several), query, document, function, times,
-        margin, score.
+        method (in front of it the name of the study, if it has one among several), query, document, function,
+        collection, fingerprint, options (those of the collection, as one line), times, margin, score, recorded (the
+        share of the training queries whose negatives these are; null if it is not known).
     """
     what = "is no folder" if Path(place).exists() else "no such folder"
     refuse(
@@ -290,14 +338,31 @@ def read_shown(place: str, name: str | None = None) -> pl.DataFrame:
     table = read_table(storage, SHOWN)
     if table is None or not len(table):
         raise _no_record(storage)
-    methods = with_methods(required_trials(storage)).select("run", "method")
+    trials = required_trials(storage)
+    origins = trials.select(
+        "run", "collection", "fingerprint", options=pl.Series(_reading(storage, trials["overrides"]), dtype=pl.String),
+        recorded=pl.col("overrides").str.extract(RECORDED).cast(pl.Float64, strict=False),
+    )  # fmt: skip
+    methods = with_methods(trials).select("run", "method").join(origins, on="run")
     table = table.join(methods, on="run", how="left")
     if name is not None:
         table = table.with_columns(method=pl.lit(f"{name}: ") + pl.col("method"))
     totals = pl.col("times").sum()
-    return table.group_by("method", *PAIR, "function", maintain_order=True).agg(
-        totals, margin=(pl.col("margin") * pl.col("times")).sum() / totals, score=pl.col("score").mean()
-    )
+    return table.group_by("method", *PAIR, "function", *ORIGIN, maintain_order=True).agg(
+        totals, margin=(pl.col("margin") * pl.col("times")).sum() / totals, score=pl.col("score").mean(),
+        recorded=pl.col("recorded").min(),
+    )  # fmt: skip
+
+
+def _reading(storage: Storage, overrides: Iterable[str | None]) -> list[str]:
+    """Return, for each line of overrides, those that read the collection: its options, and whether faults are skipped.
+
+    Paths that exist, as seen from the folder in which the study was started, are absolute.
+    """
+    folder = recorded_folder(read_config(storage))
+    lines = [shlex.join(of_keys(shlex.split(line or ""), {"collection", "strict"}, root_of)) for line in overrides]
+    known = {line: shlex.join(absolute(shlex.split(line), folder)) for line in set(lines)}
+    return [known[line] for line in lines]
 
 
 def _no_record(storage: Storage) -> BadInput:
@@ -316,6 +381,9 @@ def _no_record(storage: Storage) -> BadInput:
 
 def _read_mined(storage: Storage, name: str) -> pl.DataFrame:
     """Return the negatives of `pyrite mine`; one that several pairs of a query have counts for each of them."""
+    config = read_config(storage)
+    [(fingerprint, collection), *_] = (config.get("collections") or {storage.place: name}).items()
+    [options] = _reading(storage, [shlex.join(config.get("overrides", []))])
     files = [name.removesuffix(".parquet") for name in storage.names("ids")]
     ids = pl.concat([required_table(storage, f"ids/{name}") for name in sorted(files)])
     rows = ids.explode("document_ids", "ranks", "scores", "functions")
@@ -326,8 +394,10 @@ def _read_mined(storage: Storage, name: str) -> pl.DataFrame:
     return (
         rows.filter(pl.col("functions").is_not_null())
         .group_by(pl.lit(name).alias("method"), query="query_id", document="document_ids",
-                  function="functions", maintain_order=True)
-        .agg(pl.len().cast(pl.Int64).alias("times"), margin=margin.mean().cast(pl.Float64), score=score.mean())
+                  function="functions", collection=pl.lit(collection), fingerprint=pl.lit(fingerprint),
+                  options=pl.lit(options), maintain_order=True)
+        .agg(pl.len().cast(pl.Int64).alias("times"), margin=margin.mean().cast(pl.Float64), score=score.mean(),
+             recorded=pl.lit(1.0))
     )  # fmt: skip
 
 
@@ -351,38 +421,24 @@ def draw_sample(shown: pl.DataFrame, budget: int, seed: int) -> pl.DataFrame:
 
 
 def print_commands(
-    storage: Storage,
-    studies: Sequence[str],
-    runs: str,
-    judged_by: Sequence[str],
-    order: Sequence[str],
-    console: Console,
-) -> None:
-    """Print the commands that judge runs in the audit's folder and evaluate the judgements."""
+    storage: Storage, studies: Sequence[str], runs: str, judged_by: Sequence[str], reading: Sequence[str],
+    order: Sequence[str], console: Console,
+) -> None:  # fmt: skip
+    """Print the commands that judge runs in the audit's folder and evaluate the judgements.
+
+    Args:
+        judged_by: the options of the judging.
+        reading: the options of the collection.
+    """
+    collection = shlex.join(reading) if of_keys(reading, {"collection"}, root_of) else "collection=…"
     judging, judged = storage.path("judging"), storage.path("judged.txt")
     print_lines(
         console,
-        f"  pyrite judge {quote(f'runs={storage.path(runs)}')} {shlex.join(judged_by)} {collection_of(studies[0])} "
+        f"  pyrite judge {quote(f'runs={storage.path(runs)}')} {shlex.join(judged_by)} {collection} "
         f"{quote(f'out={judging}')}",
         f"  {shlex.join(['pyrite', 'judge', '--export', judged, f'out={judging}'])}",
         f"  {shlex.join(['pyrite', 'audit', *studies, *order, f'out={storage}', f'judgements={judged}'])}",
     )
-
-
-def collection_of(place: str) -> str:
-    """Return the options of the collection of a study or a mining, for a command; "collection=…" if it has several."""
-    return shlex.join(collection_options(place)) or "collection=…"
-
-
-def collection_options(place: str) -> list[str]:
-    """Return the options of the collection of a study or a mining, and whether faults in it are skipped; none if it has
-    several, or names none.
-    """
-    config = read_config(Storage(place))
-    overrides = absolute(config.get("overrides", []), recorded_folder(config))
-    named = [text for text in overrides if key_of(text).startswith("collection")]
-    one = bool(named) and len(config.get("collections", {})) == 1
-    return [*named, *of_keys(overrides, {"strict"})] if one else []
 
 
 def _judged(sample: pl.DataFrame, qrels: pl.DataFrame, path: str, relevant_from: int) -> pl.DataFrame:

@@ -203,7 +203,8 @@ VERBS: dict[str, Usage] = {
         "Estimate how many of the negatives that rankers were shown are relevant.",
         "options, as Hydra overrides:\n"
         "  'studies=[FOLDER,…]' or the folders themselves: studies with sampling.recorded above 0\n"
-        "  budget=N to judge   judgements=QRELS   relevant_from=GRADE seed=N out=FOLDER\n\n"
+        "  budget=N to judge   judgements=QRELS   relevant_from=GRADE seed=N out=FOLDER\n"
+        "  collections=NAME of folders with several   'functions=[NAME,…]'\n\n"
         "examples:\n  pyrite audit outputs/m                             draw a sample to judge\n"
         "  pyrite audit outputs/m judgements=judged.txt       evaluate its judgements\n"
         "  pyrite study --relabel outputs/audit/qrels.txt …   run the study again with corrected judgements",

@@ -22,7 +22,8 @@ def report_audit(
 ) -> None:
     """Write rates.csv, guards.csv, qrels.txt, false_negatives.png and audit.parquet; print the rates.
 
-    A line counts the negatives without a score, which guards.csv leaves out.
+    A line counts the negatives without a score, which guards.csv leaves out. Others say which methods recorded a part
+    of the queries.
     """
     negatives = shown.join(judged.select(*PAIR, "inclusion", "grade", "relevant"), on=PAIR, how="left")
     rates = rates_of(negatives)
@@ -31,8 +32,19 @@ def report_audit(
     storage.write("guards.csv", guards_of(negatives).write_csv().encode())
     storage.write("false_negatives.png", png(rates_figure(rates)))
     console.print(rates_table(rates), crop=False)
+    print_lines(console, *_of_some_queries(shown))
     print_counts(console, {words.UNSCORED: len(negatives) - len(scored(negatives))})
     write_judgements(storage, judged.drop_nulls("grade"), relevant_from, console)
+
+
+def _of_some_queries(shown: pl.DataFrame) -> list[str]:
+    """Return a line per share of the queries that was recorded, or that is not known, with its methods."""
+    of_methods = shown.group_by("method", maintain_order=True).agg(pl.col("recorded").fill_null(0.0).min())
+    by_share = of_methods.filter(pl.col("recorded") < 1).group_by("recorded", maintain_order=True).agg("method")
+    return [
+        (words.SAMPLED if share else words.UNKNOWN).format(", ".join(methods), 100 * share)
+        for share, methods in by_share.iter_rows()
+    ]
 
 
 def write_judgements(storage: Storage, judged: pl.DataFrame, relevant_from: int, console: Console) -> None:

@@ -360,7 +360,9 @@ def test_the_collection_that_an_audited_folder_names(study, here, refused):
     shown = {"run": pl.read_parquet("copy/trials.parquet")["run"][:1], "query": ["q0"], "document": ["d0"],
              "function": ["bm25"], "times": [1], "margin": [0.5], "score": [1.0]}  # fmt: skip
     pl.DataFrame(shown).write_parquet("copy/shown.parquet")
-    rewritten(here / "copy", lambda content: content["overrides"].append("collection._target_=intruder.Part"))
+    trials = pl.read_parquet("copy/trials.parquet")
+    poisoned = pl.col("overrides") + " collection._target_=intruder.Part"
+    trials.with_columns(poisoned).write_parquet("copy/trials.parquet")
     refused("audit", "copy", "out=audited")
 
 

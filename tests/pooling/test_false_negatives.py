@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+from scipy.stats import t
 
-from pyrite.pooling.false_negatives import draw, rate, sizes_of
+from pyrite.pooling.estimates import share_interval
+from pyrite.pooling.false_negatives import RecordedQueries, draw, rate, sizes_of
 
 
 def test_sizes_treat_policies_alike():
@@ -68,3 +70,30 @@ def test_intervals_hold_the_truth_also_if_little_is_relevant_and_few_are_judged(
             estimated, truth = rate(shares, drawn.inclusion, judged), (shares * relevant).sum() / shares.sum()
             held[seed, policy] = estimated.low - 1e-12 <= truth <= estimated.high + 1e-12
     assert held.mean(0).min() >= 0.93
+
+
+def test_recorded_queries_are_a_sample_too():
+    """Of four queries with two negatives each, both negatives of one are relevant, or none of any."""
+    recorded, certain = RecordedQueries(0.25, np.repeat(np.arange(4), 2)), np.ones(8)
+    wider = (t.ppf(0.975, 7) / t.ppf(0.975, 3)) ** 2
+    # Sums of the queries 3/16 and three times -1/16: variance 3/4 · 4/3 · 12/256, as of four draws.
+    told = rate(certain, certain, np.array([1.0, 1, 0, 0, 0, 0, 0, 0]), recorded)
+    assert told[:3] == pytest.approx((0.25, *share_interval(wider, 4 * wider)))
+    # A draw per query by 3/4, and one per negative by 1/4.
+    told = rate(certain, certain, np.zeros(8), recorded)
+    assert told[:3] == pytest.approx((0, *share_interval(0, wider / (0.75 / 4 + 0.25 / 8))))
+    assert rate(np.ones(2), np.ones(2), np.array([1.0, 0]), RecordedQueries(0.1, np.zeros(2, int))).high > 0.9
+
+
+@pytest.mark.parametrize(("share", "budget"), [(0.05, 200), (0.05, 2000), (0.01, 2000)])
+def test_intervals_hold_the_rate_of_all_queries_if_a_share_is_recorded(share, budget):
+    rng, queries, held = np.random.default_rng(5), 1000, []
+    for _ in range(200):
+        relevant = (rng.random((queries, 8)) < rng.beta(0.5, 4.5, queries)[:, None]).astype(float)
+        of = np.repeat(np.arange(queries), 8)[np.repeat(rng.random(queries) < share, 8)]
+        known, shown = relevant[np.unique(of)].ravel(), np.ones(len(of))
+        drawn = draw(shown, budget, rng)
+        known[drawn.order[budget:]] = np.nan
+        told = rate(shown, drawn.inclusion, known, RecordedQueries(share, of))
+        held.append(told.low <= relevant.mean() <= told.high)
+    assert np.mean(held) >= 0.93

@@ -15,6 +15,8 @@ class AuditConfig(Config):
     order: Literal["sample", "bandit"] = "sample"
     """What is judged: a random sample, which gives rates; or bandit, for relevant documents alone: runs of what each
     method and function showed, hardest first, for `pyrite judge`."""
+    collections: str | list[str] | None = None
+    """The collection whose negatives are audited, by its name, if the folders have several; null: their only one."""
     functions: str | list[str] | None = None
     """The functions whose negatives are audited, such as [bm25]; null: all. A sample of all is spread over what was
     shown, of which hard negatives are often a small part."""

@@ -296,3 +296,76 @@ def test_negatives_without_a_score_are_judged_last(tmp_path, monkeypatch):
         lines = [line.split(" ") for line in run.read_text().splitlines()]
         assert [(line[2], float(line[4])) for line in lines] == expected
         assert [(line[3], line[5]) for line in lines] == [(str(rank), f"{name}-random") for rank in range(1, 5)]
+
+
+def mined_of(folder: str, content: dict[str, str], overrides: list[str], document: str) -> None:
+    """Write a mined set with one negative of a query q, of a collection with the id of the same name."""
+    row = {"query_id": "q", "document_ids": [["p", document]], "scores": [[2.0, 1.0]]}
+    write_config(Storage(folder), {"verb": "mine", "overrides": overrides, "collections": content})
+    write_table(
+        Storage(folder), "ids/train-00000", pl.DataFrame(row | {"ranks": [[0, 1]], "functions": [[None, "bm25"]]})
+    )
+
+
+def test_collections_are_audited_one_at_a_time(tmp_path, monkeypatch, capsys, refusal):
+    """Equal ids are of different texts. Other judgements and words of one collection leave its ids as they are."""
+    monkeypatch.chdir(tmp_path)
+    mined_of("m1", {"f" * 16: "x"}, ["collection.path=a/x"], "d")
+    mined_of("m2", {"e" * 16: "x"}, ["collection.path=b/x"], "d")
+    mined_of("m3", {"d" * 16: "x"}, ["collection.path=a/x", "collection.tokenizer=characters", "relabel=r.txt"], "e")
+    mined_of("m4", {"f" * 16: "y"}, ["collection.path=copy/y"], "e")
+    mined_of("m5", {"c" * 16: "z"}, ["collection.path=z"], "e")
+    for studies in (["m1", "m3"], ["m1", "m4"]):
+        assert command("audit", *studies, f"out={'-'.join(studies)}") == 0
+    for order in ("sample", "bandit"):
+        message = refusal("audit", "m1", "m5", "m3", f"order={order}", "out=both")
+        assert "m1, m5, m3: shows negatives of 2 collections (x, z), which may have equal ids; audit each" in message
+        assert not Path("both").exists()
+    message = refusal("audit", "m1", "m2", "out=both")
+    assert "(x-eeeeeeee, x-ffffffff)" in message
+    assert "audit each alone, with collections=x-eeeeeeee and its own out=" in message
+    Path("judged.txt").write_text("q 0 d 1\n")
+    capsys.readouterr()
+    chosen = ["m1", "m2", "collections=x-eeeeeeee", "order=bandit", "out=alone"]
+    assert command("audit", *chosen) == 0
+    printed = capsys.readouterr().out
+    assert " collection.path=b/x out=" in printed
+    assert " collections=x-eeeeeeee order=bandit " in printed
+    assert [path.name for path in Path("alone/arms").iterdir()] == ["m2-bm25.run"]
+    assert command("audit", *chosen, "judgements=judged.txt") == 0
+    assert "choose among x, z" in refusal("audit", "m1", "m5", "collections=[w]", "out=none")
+
+
+def shown_of(folder: Path, overrides: list[str]) -> None:
+    """Make a study's record one of four queries with two negatives each, by a run with these overrides."""
+    trials = pl.read_parquet(folder / "trials.parquet").head(1)
+    lines = pl.Series([" ".join(["function=bm25", *overrides])])
+    trials.with_columns(overrides=lines).write_parquet(folder / "trials.parquet")
+    pl.DataFrame({
+        "run": trials["run"][0], "query": [f"q{n // 2}" for n in range(8)], "document": [f"d{n}" for n in range(8)],
+        "function": "bm25", "times": 1, "margin": 0.5, "score": 1.0,
+    }).write_parquet(folder / "shown.parquet")  # fmt: skip
+
+
+def test_an_interval_is_exact_only_if_all_queries_are_recorded(collection, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    given = [
+        "collection=beir", f"collection.path={collection}", "ranker=static", "vectors=random", "function=bm25",
+        "training.max_epochs=1", "seeds=1", "origin=random", "validation.origin=random", "local=true", "track=[]",
+        f"cache={tmp_path / 'cache'}",
+    ]  # fmt: skip
+    assert command("study", *given, "out=study") == 0
+    Path("judged.txt").write_text("".join(f"q{n // 2} 0 d{n} {int(n < 2)}\n" for n in range(8)))
+    for name, overrides, line in (
+        ("all", ["sampling.recorded=1"], None),
+        ("some", ["sampling.recorded=.25"], ": negatives of 25% of the training queries (sampling.recorded); the "),
+        ("unknown", [], ": the share of the training queries that was recorded is not known; the intervals assume"),
+    ):
+        shown_of(Path("study"), overrides)
+        capsys.readouterr()
+        assert command("audit", "study", "judgements=judged.txt", f"out={name}") == 0
+        printed = " ".join(capsys.readouterr().out.split())
+        assert ("training queries" in printed) == (line is not None)
+        assert (line or "") in printed
+        [(low, high)] = pl.read_csv(f"{name}/rates.csv").select("low", "high").rows()
+        assert (low == high == 0.25) if line is None else (low < 0.05 and high > 0.75)
