@@ -294,7 +294,7 @@ def _read_mined(storage: Storage, name: str) -> pl.DataFrame:
     """Return the negatives of `pyrite mine`; one that several pairs of a query have counts for each of them."""
     files = [name.removesuffix(".parquet") for name in storage.names("ids")]
     ids = pl.concat([required_table(storage, f"ids/{name}") for name in sorted(files)])
-    rows = ids.explode(pl.col(pl.List))
+    rows = ids.explode([name for name, kind in ids.schema.items() if kind == pl.List])
     # Negatives come after their positive, which no function has supplied, in one row or in several.
     rows = rows.with_columns(pair=pl.col("functions").is_null().cum_sum())
     score, margin = pl.col("scores"), pl.col("margin")
