@@ -156,10 +156,9 @@ class EncodedCollection:
 
     def with_queries(self, queries: NDArray[np.integer]) -> EncodedCollection:
         """Return the same documents and some of the queries, renumbered in this order, with their judgements."""
-        by_query = {name: getattr(self, name) for name in ("split", "itself", "query_content")}
-        taken_ones = {name: None if values is None else values[queries] for name, values in by_query.items()}
-        of_queries = {"queries": self.queries.take(queries), **taken_ones}
-        return replace(self, judgements=self.judgements.take(queries), **of_queries)
+        itself, content = (None if of is None else of[queries] for of in (self.itself, self.query_content))
+        taken, judgements, split = self.queries.take(queries), self.judgements.take(queries), self.split[queries]
+        return replace(self, queries=taken, judgements=judgements, split=split, itself=itself, query_content=content)
 
     @property
     def most_copies(self) -> int:

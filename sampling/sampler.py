@@ -177,7 +177,8 @@ class Sampler:
         what = f"no query had a negative in the whole epoch ({type(self.selector).__name__} over "
         documents = len(training.encoded.documents)
         remedy = (
-            "is `depth` large enough, the guard not too strict, and does the run have the training queries?"
+            "are there documents that are not relevant, with other texts, is `depth` large enough, the guard not too "
+            "strict, and does the run have the training queries?"
             if documents > 1 else "the collection has one document, which is relevant: bring others"
         )  # fmt: skip
         refuse(not given and not training.diverged, f"{what}{', '.join(self.functions)})", "function", remedy)

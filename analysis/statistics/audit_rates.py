@@ -12,8 +12,10 @@ from pyrite.pooling.false_negatives import RecordedQueries, rate
 PAIR = ["query", "document"]
 SHARES = (0.01, 0.05, 0.1, 0.25, 0.5)
 """Shares of the negatives that a guard would drop, those that score highest relative to their positive."""
-GUARDS = {"method": pl.String(), **dict.fromkeys(("share", "margin", "relevant_dropped", "dropped_relevant", "left"),
-                                                 pl.Float64())}  # fmt: skip
+GUARDS = {
+    **dict.fromkeys(("method", "function"), pl.String()),
+    **dict.fromkeys(("share", "margin", "relevant_dropped", "dropped_relevant", "left"), pl.Float64()),
+}
 """Columns of guards.csv."""
 
 
@@ -39,21 +41,23 @@ def rates_of(negatives: pl.DataFrame) -> pl.DataFrame:
 
 
 def guards_of(negatives: pl.DataFrame) -> pl.DataFrame:
-    """The negatives that a guard on the ranker's score would have dropped.
+    """The negatives that a guard on the scores would have dropped.
 
     Args:
-        negatives: see `rates_of`; with margin, the score less the positive's. Those without one are left out.
+        negatives: see `rates_of`; with margin, the score less the positive's, and scale, the function whose scores
+            these are (`all` if all are on one scale). Those without a margin are left out.
 
     Returns:
-        method, share (of the negatives shown), margin (from which on they are dropped), relevant_dropped (share of all
-        relevant ones shown, null if none is judged), dropped_relevant and left (shares of the dropped, and of the rest,
-        that are relevant).
+        method, function (the scale), share (of the negatives shown), margin (from which on they are dropped),
+        relevant_dropped (share of all relevant ones shown, null if none is judged), dropped_relevant and left (shares
+        of the dropped, and of the rest, that are relevant).
     """
     rows = []
     relevant = (
         pl.col("times") * pl.col("relevant") / pl.col("inclusion")
     ).sum()  # judged ones, each for all it stands for
-    for (method,), part in scored(negatives).partition_by("method", as_dict=True, maintain_order=True).items():
+    parts = scored(negatives).partition_by("method", "scale", as_dict=True, maintain_order=True)
+    for (method, function), part in parts.items():
         shown = part.sort("margin", descending=True)
         upto = shown["times"].cum_sum() / shown["times"].sum()
         every = shown.select(relevant).item()
@@ -63,7 +67,7 @@ def guards_of(negatives: pl.DataFrame) -> pl.DataFrame:
                 continue
             of_dropped, of_kept = _rate(dropped), _rate(kept)
             rows.append({
-                "method": method, "share": share, "margin": dropped["margin"].min(),
+                "method": method, "function": function, "share": share, "margin": dropped["margin"].min(),
                 "relevant_dropped": dropped.select(relevant).item() / every if every else None,
                 "dropped_relevant": of_dropped["rate"], "left": of_kept["rate"],
             })  # fmt: skip

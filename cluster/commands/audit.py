@@ -20,7 +20,7 @@ from rich.console import Console
 
 from pyrite.analysis.methods import told_apart, with_methods
 from pyrite.analysis.reports import audit_words as words
-from pyrite.analysis.statistics.audit_rates import PAIR
+from pyrite.analysis.statistics.audit_rates import PAIR, scored
 from pyrite.cluster.commands.first_folder import absolute, recorded_folder
 from pyrite.cluster.config.compose import compose, compose_recorded
 from pyrite.cluster.config.groups import CHOICES
@@ -45,6 +45,7 @@ from pyrite.cluster.telemetry.silence_line import silence_shown
 from pyrite.pooling.false_negatives import draw, sizes_of
 from pyrite.pooling.runs import listed
 from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.pair_dialects import BY_RANKER, COMPARABLE, POSITIVE_SCORES
 from pyrite.ranking.collections.reader import Reader
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import check_ids, read_qrels, write_run
@@ -275,6 +276,7 @@ def _by_bandit(
         )
         write_judgements(storage, judged, config["relevant_from"], console)
         return
+    print_counts(console, {words.UNSCORED.format(words.LAST): len(shown) - len(scored(shown))})
     print_lines(console, words.BANDIT.format(counted(shown.select(PAIR).n_unique(), "negative")))
     judging = ["method=shared", *_graded(config["relevant_from"])]
     print_commands(storage, studies, "arms", judging, reading[0], [*own, "order=bandit"], console)
@@ -289,7 +291,8 @@ def _graded(relevant_from: int) -> list[str]:
 def _arms(shown: pl.DataFrame, storage: Storage) -> dict[str, bytes]:
     """Return the runs of the methods and functions, by the names of their files.
 
-    Mined negatives of a function without scores have no margin: they come last, with a score below the query's others.
+    Mined negatives without a score, or whose positive has none on its scale, have no margin: they come last, with a
+    score below the query's others.
     """
     runs: dict[str, bytes] = {}
     margin = pl.col("margin").fill_nan(None)
@@ -322,8 +325,9 @@ def read_shown(place: str, name: str | None = None) -> pl.DataFrame:
 
     Returns:
         method (in front of it the name of the study, if it has one among several), query, document, function,
-        collection, fingerprint, options (those of the collection, as one line), times, margin, score, recorded (the
-        share of the training queries whose negatives these are; null if it is not known).
+        collection, fingerprint, options (those of the collection, as one line), times, margin, score, scale (the
+        function whose scores the margins are; "all" if all are on one scale), recorded (the share of the training
+        queries whose negatives these are; null if it is not known).
     """
     what = "is no folder" if Path(place).exists() else "no such folder"
     refuse(
@@ -350,7 +354,7 @@ def read_shown(place: str, name: str | None = None) -> pl.DataFrame:
     totals = pl.col("times").sum()
     return table.group_by("method", *PAIR, "function", *ORIGIN, maintain_order=True).agg(
         totals, margin=(pl.col("margin") * pl.col("times")).sum() / totals, score=pl.col("score").mean(),
-        recorded=pl.col("recorded").min(),
+        scale=pl.lit("all"), recorded=pl.col("recorded").min(),
     )  # fmt: skip
 
 
@@ -386,18 +390,25 @@ def _read_mined(storage: Storage, name: str) -> pl.DataFrame:
     [options] = _reading(storage, [shlex.join(config.get("overrides", []))])
     files = [name.removesuffix(".parquet") for name in storage.names("ids")]
     ids = pl.concat([required_table(storage, f"ids/{name}") for name in sorted(files)])
-    rows = ids.explode("document_ids", "ranks", "scores", "functions")
+    rows = ids.explode([name for name, kind in ids.schema.items() if kind == pl.List])
     # Negatives come after their positive, which no function has supplied, in one row or in several.
     rows = rows.with_columns(pair=pl.col("functions").is_null().cum_sum())
     score, margin = pl.col("scores"), pl.col("margin")
-    rows = rows.with_columns(margin=score - score.first().over("pair"))
+    known = rows.filter(pl.col("functions").is_not_null() & score.is_not_nan())
+    if POSITIVE_SCORES in rows.columns:
+        positive, of_one = pl.col(POSITIVE_SCORES), bool(known[COMPARABLE].all())
+    else:  # of an earlier version, which kept one score of a positive: that of the first function that scores positives
+        of_one = known["functions"].n_unique() < 2 or BY_RANKER.encode() in (storage.read("README.md") or b"")
+        positive = score.first().over("pair") if of_one else pl.lit(None, pl.Float32)
+    rows = rows.with_columns(margin=score - positive)
+    scale = pl.lit("all") if of_one else pl.col("function")
     return (
         rows.filter(pl.col("functions").is_not_null())
         .group_by(pl.lit(name).alias("method"), query="query_id", document="document_ids",
                   function="functions", collection=pl.lit(collection), fingerprint=pl.lit(fingerprint),
                   options=pl.lit(options), maintain_order=True)
-        .agg(pl.len().cast(pl.Int64).alias("times"), margin=margin.mean().cast(pl.Float64), score=score.mean(),
-             recorded=pl.lit(1.0))
+        .agg(pl.len().cast(pl.Int64).alias("times"), margin=margin.mean().cast(pl.Float64), score=score.mean())
+        .with_columns(scale=scale, recorded=pl.lit(1.0))
     )  # fmt: skip
 
 

@@ -187,7 +187,9 @@ class MineWork(Work):
         what = f"no row was mined: of {counted(totals['examples'], 'pair')}, each had too few negatives"
         if not totals["rows"]:
             raise BadInput(what, self.storage.place, f"start another with {_for_rows(self.miner, functions)}")
-        advice = remarks(totals, functions, self.miner.guard.active, self.storage.place, self.config["count"])
+        guard = self.miner.guard
+        guarded = ("query", "pair")[guard.per_row] if guard.active else ""
+        advice = remarks(totals, functions, guarded, self.storage.place, self.config["count"])
         ids = read_table(self.storage, f"ids/{self.shards[0].name}") if self.shards else None
         shown = [] if ids is None else _example(ids, collection)
         prompts = [f"prompts of queries: {about['prompts']}"] if prompted else []

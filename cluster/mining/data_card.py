@@ -19,13 +19,17 @@ from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import read_table, write_table
 from pyrite.cluster.output.terminal import applying, counted
+from pyrite.ranking.collections.pair_dialects import COMPARABLE, POSITIVE_SCORES
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import write_qrels
 from pyrite.sampling.guarded_documents import REASONS
 
-SUMS = ("negatives", "missing", "fallback", "guarded", "repeats", "unlimited", "scores", "scored")
+SUMS = (
+    "negatives", "missing", "fallback", "guarded", "repeats", "unlimited", "scores", "scored", "positives' scores",
+    "positives scored",
+)  # fmt: skip
 """Sums per function in the counts of a shard (`pyrite.cluster.mining.writing.counts_of`)."""
-COUNTS = ("examples", "rows", "left out", "without scores", "above", "above negatives", "promoted")
+COUNTS = ("examples", "lists", "rows", "left out", "without scores", "above", "above negatives", "promoted")
 PROMOTED = "promoted.qrels"
 """The file of the documents that became positives."""
 DEEP = 100
@@ -38,11 +42,10 @@ def summary_of(
     """Return `COUNTS` of all shards together, and a table with one row per function.
 
     A row has the function's counts, the median of its ranks and the rank that nine in ten do not exceed, and the means
-    of its scores and of the positives' scores.
+    of its scores and of its scores of the positives (with `scores=ranker` the ranker's).
     """
     results = [store.read(shard.name) or {} for shard in shards]
-    totals = _sums(results, (*COUNTS, "positives scored", "positives' scores"))
-    positives = _mean(totals.pop("positives' scores"), totals.pop("positives scored"))
+    totals = _sums(results, COUNTS)
     rows = []
     for name in names:
         supplied = [counts["functions"][name] for counts in results]
@@ -52,7 +55,8 @@ def summary_of(
             "fallback": sums["fallback"], "guarded": sums["guarded"], "same text": sums["repeats"],
             "without a limit": sums["unlimited"],
             "median rank": _rank_of(ranks, 0.5), "rank of 90%": _rank_of(ranks, 0.9),
-            "score of positives": positives, "of negatives": _mean(sums["scores"], sums["scored"]),
+            "score of positives": _mean(sums["positives' scores"], sums["positives scored"]),
+            "of negatives": _mean(sums["scores"], sums["scored"]),
         })  # fmt: skip
     kinds = dict.fromkeys(("median rank", "rank of 90%", "score of positives", "of negatives"), pl.Float64)
     return totals, pl.DataFrame(rows, schema_overrides=kinds)
@@ -76,12 +80,12 @@ def _mean(total: float, count: float) -> float | None:
 
 
 def remarks(
-    totals: dict[str, int], functions: pl.DataFrame, guarded: bool, place: str = "OUT", count: int = 1
+    totals: dict[str, int], functions: pl.DataFrame, guarded: str = "", place: str = "OUT", count: int = 1
 ) -> list[str]:
     """Return lines with advice about what was dropped and what may be relevant, from the results of `summary_of`.
 
     Args:
-        guarded: whether a guard dropped documents.
+        guarded: what a guard narrows a list for, `pair` or `query`; empty without a guard.
         place: the folder of the set.
         count: the negatives that each pair should have.
     """
@@ -104,23 +108,27 @@ def remarks(
         f"{totals['above']:,} of {examples}) and may be relevant; {compared}": totals["above"],
         f"how many of the negatives are relevant? {seen}; a sample tells: pyrite audit {quote(place)}": True,
     }
-    of_functions = [_remarks_of(row, totals["examples"]) for row in functions.iter_rows(named=True)]
+    of_functions = [_remarks_of(row, totals["lists"], guarded) for row in functions.iter_rows(named=True)]
     every: list[Mapping[str, int]] = [few, *of_functions, found]
     return [line for said in every for line in applying(said)]
 
 
-def _remarks_of(row: Mapping[str, Any], examples: int) -> dict[str, bool]:
-    """Return the lines about a function, and whether each holds."""
-    dropped, rank, deepest = row["guarded"] / max(examples, 1), row["median rank"] or 0, row["rank of 90%"] or 0
+def _remarks_of(row: Mapping[str, Any], lists: int, guarded: str) -> dict[str, bool]:
+    """Return the lines about a function, and whether each holds. See `remarks`.
+
+    Args:
+        lists: the number of its lists.
+    """
+    dropped, rank, deepest = row["guarded"] / max(lists, 1), row["median rank"] or 0, row["rank of 90%"] or 0
     cut = f"; guard.deepest={DEEP} takes none below that rank, and leaves out pairs that fall short"
     lines = {
         f"left out {counted(row['same text'], 'document')} with the text of a relevant document or of another "
         "negative, or the query itself": row["same text"] > 0,
         f"{row['fallback']:,} of {counted(row['negatives'], 'negative')} are from elsewhere, because the query has no "
         "category, or one with too few documents": row["fallback"] > 0,
-        f"for {counted(row['without a limit'], 'pair')} the guard dropped nothing by its margins: {row['function']} "
+        f"for {counted(row['without a limit'], guarded)} the guard dropped nothing by its margins: {row['function']} "
         "gives the positive no score; guard.ranker=FOLDER scores every pair": row["without a limit"] > 0,
-        f"the guard dropped {dropped:,.0f} documents per pair; the negatives that are left have rank {rank:,.0f} "
+        f"the guard dropped {dropped:,.0f} documents per {guarded}; the negatives that are left have rank {rank:,.0f} "
         f"(median), one in ten {deepest:,.0f} or more{cut * (deepest > DEEP)}": dropped >= 1 and rank > 0,
     }
     return {f"{row['function']}: {line}": holds for line, holds in lines.items()}
@@ -194,7 +202,9 @@ def _card(
         f"```\n\n{facts}\n- {counted(totals['rows'], 'row')} of {counted(totals['examples'], 'pair')}; "
         f"{counted(totals['left out'], 'pair')} had too few negatives for one\n\n" + _markdown(functions) + "\n\n"
         f"`default` has the texts. `ids` {'' if named else '(Parquet, in the folder of that name) '}has one row for "
-        "each of them: ids, ranks in the function's list, scores and functions, the positive first.\n"
+        "each of them: ids, ranks in the function's list, scores and functions, the positive first; "
+        f"`{POSITIVE_SCORES}`, the positive's score by the same function; and `{COMPARABLE}`, whether a score is on "
+        "the scale of the positive's in `scores`.\n"
     )
 
 

@@ -103,11 +103,14 @@ class MinedShard:
         functions: int8 [e, n], index of the function that supplied each negative.
         ranks: int32 [e, n], ranks from 1 in the function's list without relevant documents, before the guard; 0 if the
             function has no list.
-        scores: float32 [e, 1 + n], scores of the positive and the negatives by the function or the ranker; nan if
-            there is none.
+        scores: float32 [e, 1 + n], scores of the positive and the negatives; nan if there is none. They are the
+            ranker's, or a negative's is its function's, and the positive's that of the first function that scores
+            positives.
+        positive_scores: float32 [e, functions], the positive's score by the ranker, or by each function; nan if there
+            is none.
+        comparable: bool [e, 1 + n], whether a score is on the scale of the positive's in `scores`.
         guarded: the documents that the guard dropped, by function.
-        above: number of examples with a negative that scores above their positive, by the function that scores both.
-        above_negatives: number of these negatives.
+        lists: number of lists per function: one per query, or per example if each is guarded by its positive.
         fallback: number of negatives from outside a function's region, such as the query's category, by function.
         promoted: number of examples whose positive the guard's ranker has found.
     """
@@ -118,11 +121,16 @@ class MinedShard:
     functions: NDArray[np.int8]
     ranks: NDArray[np.int32]
     scores: NDArray[np.float32]
+    positive_scores: NDArray[np.float32]
+    comparable: NDArray[np.bool_]
     guarded: dict[str, GuardedDocuments]
-    above: int
-    above_negatives: int
+    lists: int
     fallback: dict[str, int]
     promoted: int = 0
+
+    def compared(self) -> NDArray[np.float32]:
+        """Return float32 [e, n], the positive's score on the scale of each negative's; nan if there is none."""
+        return np.take_along_axis(self.positive_scores, self.functions.astype(np.intp), axis=1)
 
 
 class Miner:
@@ -270,13 +278,17 @@ class Miner:
 
     def _of_positives(
         self, queries: NDArray[np.integer], positives: NDArray[np.int32]
-    ) -> tuple[int, NDArray[np.float32] | float]:
-        """Return the first function that scores positives too, and these scores; -1 and nan if there is none."""
-        for index, function in enumerate(self.functions.values()):
-            scores = function.own_scores(self.sources, queries, positives[:, None])
-            if scores is not None:
-                return index, scores[:, 0]
-        return -1, np.nan
+    ) -> tuple[NDArray[np.float32], int]:
+        """Return float32 [e, functions], the positives' scores by each function, nan if it gives none, and the index of
+        the first function that scores positives; 0 if none does.
+        """
+        scores = np.full((len(queries), len(self.functions)), np.nan, np.float32)
+        first = 0
+        for index, function in reversed([*enumerate(self.functions.values())]):
+            own = function.own_scores(self.sources, queries, positives[:, None])
+            if own is not None:
+                scores[:, index], first = own[:, 0], index
+        return scores, first
 
     def mine(self, shard: Shard) -> MinedShard:
         """Mine one shard. Its negatives depend neither on the process nor on the order of shards."""
@@ -311,13 +323,15 @@ class Miner:
             documents = np.concatenate([examples.positives[:, None], negatives], axis=1)
             of_ranker = training.score(examples.queries, documents)
             scores = np.where(documents >= 0, of_ranker, np.nan).astype(np.float32)
-            comparable = np.ones(negatives.shape, bool)
+            of_positives = np.repeat(scores[:, :1], len(self.functions), axis=1)
+            comparable = np.ones(scores.shape, bool)
         else:
             self._check_asked(sampler)
-            index, scores[:, 0] = self._of_positives(queries[examples.queries], examples.positives)
-            comparable = functions == index
-        scores[~np.isfinite(scores)] = np.nan
-        above = (scores[:, 1:] > scores[:, :1]) & comparable & (negatives >= 0)
+            of_positives, first = self._of_positives(queries[examples.queries], examples.positives)
+            scores[:, 0] = of_positives[:, first]
+            comparable = np.insert(functions == first, 0, True, axis=1)
+        for every in (scores, of_positives):
+            every[~np.isfinite(every)] = np.nan
         return MinedShard(
             queries[examples.queries],
             examples.positives,
@@ -325,9 +339,10 @@ class Miner:
             functions,
             _ranks(list(lists.values()), examples.queries, negatives, functions),
             scores,
+            of_positives,
+            comparable,
             guarded={name: guarded_lists.dropped for name, guarded_lists in lists.items()},
-            above=int(above.any(axis=1).sum()),
-            above_negatives=int(above.sum()),
+            lists=len(queries),
             fallback={name: stats.fallback for name, stats in sampler.stats.items()},
             promoted=len(examples) - judged,
         )

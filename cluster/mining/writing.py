@@ -17,7 +17,7 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.negative_tables import guarded_rows
 from pyrite.ranking.collections.collection import Collection, with_prompts
-from pyrite.ranking.collections.pair_dialects import IN_IDS
+from pyrite.ranking.collections.pair_dialects import COMPARABLE, IN_IDS, POSITIVE_SCORES
 from pyrite.ranking.digest import checkpoints_of, digest, files_of
 from pyrite.ranking.threads import threads
 from pyrite.ranking.whole_file import as_parquet
@@ -34,8 +34,9 @@ def rows_of(
 
     Returns:
         The texts, as trainers read them, with labels or scores if there are any. For each of these rows the query's id
-        and lists of ids, ranks, scores and functions, positives first (rank 0, no function), and the query's own prompt
-        if some have one. The number of examples without a row, because they have too few negatives.
+        and lists of ids, ranks, scores, functions, scores of the positive by the same function, and whether a score is
+        on the scale of the positive's; positives are first (rank 0, no function). The query's own prompt if some have
+        one. The number of examples without a row, because they have too few negatives.
     """
     count = mined.negatives.shape[1]
     present = mined.negatives >= 0
@@ -66,6 +67,8 @@ def rows_of(
         "ranks": lists(pl.Series(cells(no_function, mined.ranks).ravel())),
         "scores": lists(pl.Series(mined.scores[kept[:, None], columns].ravel()).fill_nan(None)),
         "functions": lists(pl.Series([None, *names], dtype=pl.String).gather(functions)),
+        POSITIVE_SCORES: lists(pl.Series(cells(mined.scores[:, 0], mined.compared()).ravel()).fill_nan(None)),
+        COMPARABLE: lists(pl.Series(mined.comparable[kept[:, None], columns].ravel())),
     } | {name: queries[name] for name in IN_IDS if name in queries.columns})  # fmt: skip
     table: dict[str, Any] = {"query": queries["text"]}
     if form == "labelled_pairs":
@@ -85,17 +88,16 @@ def rows_of(
 def counts_of(mined: MinedShard, names: list[str], rows: int, left_out: int) -> dict[str, Any]:
     """Return the shard's totals. They are sums, so shards can be added."""
     counts: dict[str, Any] = {"examples": len(mined.queries), "rows": rows, "left out": left_out, "functions": {}}
-    counts["promoted"] = mined.promoted
-    positives = mined.scores[:, 0]
-    known = ~np.isnan(positives)
-    counts["above"], counts["above negatives"] = mined.above, mined.above_negatives
-    counts["positives scored"] = int(known.sum())
-    counts["positives' scores"] = float(positives[known].sum(dtype=np.float64))
+    counts["promoted"], counts["lists"] = mined.promoted, mined.lists
+    above = (mined.scores[:, 1:] > mined.compared()) & (mined.negatives >= 0)
+    counts["above"], counts["above negatives"] = int(above.any(axis=1).sum()), int(above.sum())
     for index, name in enumerate(names):
         asked = mined.functions == index
         supplied = asked & (mined.negatives >= 0)
         scores = mined.scores[:, 1:][supplied]
         scores = scores[~np.isnan(scores)]
+        positives = mined.positive_scores[:, index]
+        positives = positives[~np.isnan(positives)]
         ranks, times = np.unique(mined.ranks[supplied & (mined.ranks > 0)], return_counts=True)
         counts["functions"][name] = {
             "negatives": int(supplied.sum()),
@@ -107,6 +109,8 @@ def counts_of(mined: MinedShard, names: list[str], rows: int, left_out: int) -> 
             "ranks": dict(zip(map(str, ranks.tolist()), times.tolist(), strict=True)),
             "scores": float(scores.sum(dtype=np.float64)),
             "scored": len(scores),
+            "positives' scores": float(positives.sum(dtype=np.float64)),
+            "positives scored": len(positives),
         }
     return counts
 

@@ -22,7 +22,7 @@ def report_audit(
 ) -> None:
     """Write rates.csv, guards.csv, qrels.txt, false_negatives.png and audit.parquet; print the rates.
 
-    A line counts the negatives without a score, which guards.csv leaves out. Others say which methods recorded a part
+    A line counts the negatives without a margin, which guards.csv leaves out. Others say which methods recorded a part
     of the queries.
     """
     negatives = shown.join(judged.select(*PAIR, "inclusion", "grade", "relevant"), on=PAIR, how="left")
@@ -33,7 +33,7 @@ def report_audit(
     storage.write("false_negatives.png", png(rates_figure(rates)))
     console.print(rates_table(rates), crop=False)
     print_lines(console, *_of_some_queries(shown))
-    print_counts(console, {words.UNSCORED: len(negatives) - len(scored(negatives))})
+    print_counts(console, {words.UNSCORED.format(words.LEFT_OUT): len(negatives) - len(scored(negatives))})
     write_judgements(storage, judged.drop_nulls("grade"), relevant_from, console)
 
 

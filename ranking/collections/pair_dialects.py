@@ -26,6 +26,11 @@ BESIDE = "scores beside"
 """The column of the scores in the tables `ids` that `pyrite mine` writes."""
 OF_IDS = {"query_id": "query_id", "document_ids": "document_ids", BESIDE: "scores"}
 """The columns of the tables in `ids`, by what they are called beside the columns of `data`."""
+POSITIVE_SCORES, COMPARABLE = "positive_scores", "comparable"
+"""Columns of these tables: the positive's scores by the functions of the documents, and whether a score is on the scale
+of the positive's. Tables of earlier versions lack them."""
+BY_RANKER = "\n- scores: ranker\n"
+"""The line of a mined set's card if one ranker has given all scores."""
 IN_IDS = ("prompt",)
 """Columns that these tables have if queries have prompts of their own."""
 SCORES = (

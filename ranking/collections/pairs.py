@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import shutil
 import sys
@@ -9,9 +10,11 @@ import tempfile
 import unicodedata
 import weakref
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from hashlib import blake2b
+from itertools import repeat
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +26,7 @@ from pyrite.ranking.collections.candidate_files import each_once
 from pyrite.ranking.collections.checks import are_distinct
 from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
 from pyrite.ranking.collections.json_rows import JsonPoint
-from pyrite.ranking.collections.pair_dialects import IN_IDS, OF_IDS
+from pyrite.ranking.collections.pair_dialects import BESIDE, BY_RANKER, COMPARABLE, IN_IDS, OF_IDS
 from pyrite.ranking.collections.reader import (
     DOCUMENTS,
     GIVEN,
@@ -110,7 +113,7 @@ class Pairs(Reader):
     encoding: str = "utf-8"
     quote: str | None = None
 
-    version = 9
+    version = 10
 
     @property
     def name(self) -> str:
@@ -206,12 +209,23 @@ class Pairs(Reader):
         """Add the rows of all files to the content, and yield each document that is new: id, text, file, line."""
         options = TextOptions(self.separator, self.encoding, self.quote)
         tables = {file.name.split(".")[0]: file for file in self._beside()}
+        of_one = cache(partial(self._are_of_one_scorer, tables.values()))
         for file, split in files.items():
             form.classes = classes_of(file)
             rows = _checked(read_rows(file, faults, options, form.names()), form, file, faults)
-            rows = _with_ids(rows, tables.get(file.name.split(".")[0]), file, faults) if tables else rows
+            if tables:
+                rows = content.comparable(_with_ids(rows, tables.get(file.name.split(".")[0]), file, faults), of_one)
             for line, parts in _taken_apart(rows, form, file, faults):
                 yield from content.add(parts, content.split_of(parts.split) or split, str(file), line, faults)
+
+    def _are_of_one_scorer(self, tables: Iterable[Path]) -> bool:
+        """Return whether one ranker or function has given all scores of tables of `ids` that don't say it."""
+        card = local_path(self.path) / "README.md"
+        if card.is_file() and BY_RANKER in card.read_text("utf-8", "replace"):
+            return True
+        rows = (row for table in tables for _, row in read_rows(table, Faults(strict=False)))
+        scored = (zip(row.get("functions") or (), row.get("scores") or (), strict=False) for row in rows)
+        return len({name for pairs in scored for name, score in pairs if None not in (name, score)}) < 2
 
 
 def _taken_apart(rows: Iterator[Row], form: RowForm, file: Path, faults: Faults) -> Iterator[tuple[int, Parts]]:
@@ -266,6 +280,7 @@ class _Content:
         self._rows, self._asked = _ChunkedRows(ROWS), _ChunkedRows(ASKED)
         self._prompts: dict[str, str] = {}  # by query
         self._positives: dict[str, str] = {}  # by query, the positive that its margins are to
+        self._other_scales = 0  # scores beside the rows that are not on the scale of the positive's
         self._other_margins = 0  # rows with margins to another positive of their query
         self._other_prompts, self._no_prompts = 0, 0  # rows with another prompt of their query, or one that is no text
 
@@ -292,6 +307,20 @@ class _Content:
                 is_scored = self._are_to_one_positive(query, identifier, parts.documents)
             score = document.score if is_scored else None
             self._rows.append((query, identifier, document.grade, score, split, file, line))
+
+    def comparable(self, rows: Iterator[tuple[int, dict[str, Any]]], of_one: Callable[[], bool]) -> Iterator[Row]:
+        """Yield rows without the scores beside them that are not on the scale of the positive's, and count these.
+
+        Args:
+            of_one: returns whether all scores are on one scale, for tables that don't say it.
+        """
+        for line, row in rows:
+            same, scores = row.pop(COMPARABLE, None), row[BESIDE] or []
+            if same is not None or not of_one():
+                pairs = zip(scores, same or repeat(False), strict=False)
+                row[BESIDE] = [score if is_same else None for score, is_same in pairs]
+                self._other_scales += sum(map(operator.ne, scores, row[BESIDE]))
+            yield line, row
 
     def _are_to_one_positive(self, query: str, positive: str, documents: Sequence[Document]) -> bool:
         """Return whether a row has the first positive of its query that has margins, and count the rows with others.
@@ -357,6 +386,9 @@ class _Content:
             "files with a column of splits": (self.splits, " rows name theirs"),
             "rows with margins to another positive than the first of their query": (
                 self._other_margins, ", which are not read"
+            ),
+            "scores of several functions that can't be compared with their positive's": (
+                self._other_scales, ", which are not read (`pyrite mine … scores=ranker` gives one scale)"
             ),
             "rows with another prompt than the first of their query": (self._other_prompts, ", which is not read"),
             "rows whose prompt is no text": (self._no_prompts, ", which is not read"),
@@ -457,7 +489,9 @@ def _check(form: RowForm, columns: Sequence[str], file: Path, without_header: bo
         raise BadInput(fault.what, file, remedy) from None
 
 
-def _with_ids(rows: Iterator[Row], table: Path | None, file: Path, faults: Faults) -> Iterator[Row]:
+def _with_ids(
+    rows: Iterator[Row], table: Path | None, file: Path, faults: Faults
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield rows with the ids and scores of the table of the same name in `ids`, which has as many."""
     if table is None:
         raise BadInput("no table in the folder `ids` has its name", file, MINE_AGAIN)
@@ -466,7 +500,7 @@ def _with_ids(rows: Iterator[Row], table: Path | None, file: Path, faults: Fault
         _, beside = next(ids, (0, {}))
         refuse(not beside, "has more rows than its table in `ids`", file, MINE_AGAIN)
         refuse([name for name in OF_IDS.values() if name not in beside], "has no column {}", table, MINE_AGAIN)
-        columns = OF_IDS | {name: name for name in IN_IDS if name in beside}
+        columns = OF_IDS | {name: name for name in (*IN_IDS, COMPARABLE) if name in beside}
         yield line, dict(row) | {name: beside[column] for name, column in columns.items()}
     refuse(next(ids, None), "has fewer rows than its table in `ids`", file, MINE_AGAIN)
 

@@ -15,6 +15,8 @@ from tests.made_up import write_texts
 
 WORDS = ["wing", "flow", "heat", "shock", "layer", "plate", "jet", "cone", "tail", "gust", "rotor", "panel"]
 
+NO_MARGIN = "negatives without a score on their positive's scale"
+
 
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory) -> Path:
@@ -241,7 +243,7 @@ def test_guards_are_measured_on_the_negatives_that_have_a_score():
     """Of 50 the 25 with the highest scores are relevant; 50 more have no score, which a guard could drop by."""
     scored = pl.DataFrame({
         "method": "m", "query": "q", "document": [f"d{n}" for n in range(50)], "times": 1, "inclusion": 1.0,
-        "margin": [-float(n) for n in range(50)], "relevant": [float(n < 25) for n in range(50)],
+        "margin": [-float(n) for n in range(50)], "relevant": [float(n < 25) for n in range(50)], "scale": "all",
     })  # fmt: skip
     alone = guards_of(scored)
     assert alone.filter(pl.col("share") > 0.05)["relevant_dropped"].to_list() == pytest.approx([0.2, 0.48, 1.0])
@@ -260,7 +262,7 @@ def test_a_guard_drops_at_most_all_relevant_negatives():
     scored = pl.DataFrame({
         "method": "m", "query": "q", "document": [f"d{n}" for n in range(20)], "times": 1,
         "inclusion": [inclusion.get(n, 0.25) for n in range(20)], "margin": [-float(n) for n in range(20)],
-        "relevant": [judged.get(n) for n in range(20)],
+        "relevant": [judged.get(n) for n in range(20)], "scale": "all",
     })  # fmt: skip
     assert guards_of(scored).select("share", "relevant_dropped").rows() == [
         (0.05, 10 / 16), (0.1, 10 / 16), (0.25, 10 / 16), (0.5, 12 / 16)
@@ -277,7 +279,31 @@ def test_a_line_counts_the_negatives_without_a_score(tmp_path, monkeypatch, caps
     write_table(Storage("m"), "ids/train-00000", ids)
     Path("judged.txt").write_text("q 0 a 1\nq 0 b 0\nq 0 c 0\n")
     assert command("audit", "m", "judgements=judged.txt", "out=audited") == 0
-    assert "\nnegatives without a score left out of guards.csv: 1\n" in capsys.readouterr().out
+    assert f"\n{NO_MARGIN}, left out of guards.csv: 1\n" in capsys.readouterr().out
+    assert pl.read_csv("audited/guards.csv")["function"].unique().to_list() == ["all"]
+
+
+@pytest.mark.parametrize("version", ["now", "before", "by a ranker"])
+def test_guards_compare_scores_of_one_function(version, tmp_path, monkeypatch, capsys):
+    """Of the run's negatives the relevant one is .1 above the positive; BM25's are all far above .9."""
+    monkeypatch.chdir(tmp_path)
+    row = {"query_id": "q", "document_ids": [["p", "a", "b", "c", "d"]], "scores": [[9.0, 8.0, 7.0, 1.0, 0.3]]}
+    row |= {"ranks": [[0, 1, 2, 1, 2]], "functions": [[None, "bm25", "bm25", "run_file", "run_file"]]}
+    if version == "now":
+        row |= {"positive_scores": [[9.0, 9.0, 9.0, 0.9, 0.9]], "comparable": [[True, True, True, False, False]]}
+    write_config(Storage("m"), {"overrides": []})
+    write_table(Storage("m"), "ids/train-00000", pl.DataFrame(row))
+    Path("m/README.md").write_text(f"\n- scores: {'ranker' if version == 'by a ranker' else 'function'}\n")
+    Path("judged.txt").write_text("q 0 c 1\nq 0 a 0\nq 0 b 0\nq 0 d 0\n")
+    assert command("audit", "m", "judgements=judged.txt", "out=audited") == 0
+    assert (f"\n{NO_MARGIN}, left out of guards.csv: 4\n" in capsys.readouterr().out) == (version == "before")
+    guards = pl.read_csv("audited/guards.csv").select("function", "share", "margin", "relevant_dropped").rows()
+    assert guards == {
+        "now": [("bm25", 0.5, -1.0, None), ("run_file", 0.5, pytest.approx(0.1), 1.0)], "before": [],
+        "by a ranker": [("all", 0.25, -1.0, 0.0), ("all", 0.5, -2.0, 0.0)],
+    }[version]  # fmt: skip
+    assert command("audit", "m", "order=bandit", "out=arms") == 0
+    assert (f"{NO_MARGIN}, which come last: 4\n" in capsys.readouterr().out) == (version == "before")
 
 
 def test_negatives_without_a_score_are_judged_last(tmp_path, monkeypatch):

@@ -18,9 +18,10 @@ ROW = {
 }
 
 
-def lines(guarded: bool, **totals: int) -> str:
+def lines(guarded: str, **totals: int) -> str:
     counts = {
         "examples": 30,
+        "lists": 30,
         "rows": 18,
         "left out": 0,
         "without scores": 0,
@@ -31,16 +32,16 @@ def lines(guarded: bool, **totals: int) -> str:
     return "\n".join(remarks(counts | totals, pl.DataFrame([ROW]), guarded, "out/my set", 5))
 
 
-@pytest.mark.parametrize("guarded", [False, True])
+@pytest.mark.parametrize("guarded", ["", "pair"])
 def test_the_audit_is_named_with_a_guard_and_without(guarded):
     said = lines(guarded)
     assert said.endswith("pyrite audit 'out/my set'")
-    assert ("a guard sees scores alone" in said) == guarded
+    assert ("a guard sees scores alone" in said) == bool(guarded)
     assert "left out" not in said
 
 
 def test_pairs_that_are_left_out_are_explained():
-    said = lines(False, **{"left out": 12, "above": 4, "above negatives": 7})
+    said = lines("", **{"left out": 12, "above": 4, "above negatives": 7})
     assert "12 of 30 pairs have fewer than 5 negatives and are left out" in said
     assert "rows=triplets keeps" in said
     assert "warning: 7 of 90 negatives score above their positive (in 4 of 30 pairs) and may be relevant" in said
@@ -48,12 +49,22 @@ def test_pairs_that_are_left_out_are_explained():
 
 def test_pairs_that_no_margin_guards_are_counted():
     row = {**ROW, "without a limit": 8}
-    counts = dict.fromkeys(("rows", "left out", "without scores", "above", "above negatives", "promoted"), 0)
-    said = remarks({**counts, "examples": 30}, pl.DataFrame([row]), guarded=True)
+    counts = dict.fromkeys(("lists", "rows", "left out", "without scores", "above", "above negatives", "promoted"), 0)
+    said = remarks({**counts, "examples": 30}, pl.DataFrame([row]), guarded="pair")
     assert (
         "bm25: for 8 pairs the guard dropped nothing by its margins: bm25 gives the positive no score; "
         "guard.ranker=FOLDER scores every pair"
     ) in said
+
+
+@pytest.mark.parametrize(("guarded", "lists"), [("pair", 30), ("query", 10)])
+def test_what_a_guard_drops_is_per_list(guarded, lists):
+    """With `guard.positive=lowest` a query has one list for all of its pairs."""
+    row = {**ROW, "guarded": 60, "without a limit": 2}
+    counts = dict.fromkeys(("rows", "left out", "without scores", "above", "above negatives", "promoted"), 0)
+    said = "\n".join(remarks({**counts, "examples": 30, "lists": lists}, pl.DataFrame([row]), guarded))
+    assert f"the guard dropped {60 // lists} documents per {guarded};" in said
+    assert f"for 2 {'queries' if guarded == 'query' else 'pairs'} the guard dropped nothing" in said
 
 
 def test_a_pooled_document_that_nobody_judged_may_be_promoted():

@@ -326,6 +326,44 @@ def lakes(folder: Path, grade: int, **splits: Sequence[int]) -> list[str]:
     return ["collection=beir", f"collection.path={folder}", "vectors=random", "encoding.min_count=1"]
 
 
+def test_a_negative_is_compared_with_its_functions_score_of_the_positive(tmp_path, own_cache, capsys):
+    """The run gives each positive .9, one other document .95 and the rest .3."""
+    options = lakes(tmp_path / "lakes", 1, train=(0, 1, 2), dev=(3,), test=(4,))
+    lines = [
+        f"q{query} Q0 d{n} 1 {0.9 if n == query else 0.95 if n == query + 3 else 0.3} tag"
+        for query in range(3) for n in range(6)
+    ]  # fmt: skip
+    (tmp_path / "r.run").write_text("\n".join(lines))
+    options += ["function=[bm25,run_file]", f"function.run_file.path={tmp_path / 'r.run'}", "rows=triplets"]
+    options += ["negatives.bm25=1", "negatives.run_file=2", f"out={tmp_path / 'mined'}"]
+    assert command("mine", *options) == 0
+    assert "3 of 9 negatives score above their positive (in 3 of 3 pairs)" in " ".join(capsys.readouterr().out.split())
+    mined = pyrite.MiningResult(str(tmp_path / "mined"))
+    of_positives = dict(mined.summary.select("function", "score of positives").rows())
+    assert of_positives["run_file"] == pytest.approx(0.9)
+    rows = mined.ids.explode("document_ids", "scores", "functions", "positive_scores", "comparable")
+    own = {row["query_id"]: row["scores"] for row in rows.filter(pl.col("functions").is_null()).iter_rows(named=True)}
+    assert of_positives["bm25"] == pytest.approx(np.mean([*own.values()]))
+    assert of_positives["bm25"] != pytest.approx(0.9)
+    for row in rows.filter(pl.col("functions").is_not_null()).iter_rows(named=True):
+        of_bm25 = row["functions"] == "bm25"
+        assert row["comparable"] == of_bm25
+        assert row["positive_scores"] == pytest.approx(own[row["query_id"]] if of_bm25 else 0.9)
+    # What is read back as a teacher's scores is BM25's alone, of any version.
+    for version in ("now", "before"):
+        if version == "before":
+            file = tmp_path / "mined" / "ids" / "train-00000.parquet"
+            pl.read_parquet(file).drop("positive_scores", "comparable").write_parquet(file)
+        reader = Pairs(tmp_path / "mined", test=0)
+        given = open_collection(reader, tmp_path / "cache").given
+        left = rows.filter("comparable") if version == "now" else rows.clear()
+        assert given["score"].count() == left.select("query_id", "document_ids").n_unique()
+        (fact,) = [fact for name, fact in reader.facts().items() if name.startswith("scores of several functions")]
+        assert fact.startswith("6, " if version == "now" else "18, ")
+    (tmp_path / "mined" / "README.md").write_text("- seed: 0\n- scores: ranker\n")  # one ranker has given all
+    assert open_collection(Pairs(tmp_path / "mined", test=0), tmp_path / "other").given["score"].null_count() == 0
+
+
 def test_a_split_that_is_not_there_is_not_made_of_the_others(tmp_path, own_cache):
     for split, others in (("train", ("dev", "test")), ("test", ("dev",))):
         options = lakes(tmp_path / split, 1, **{split: range(3)})
