@@ -214,7 +214,8 @@ class StudyWork(Work):
 
     def extension(self, before: Mapping[str, Any]) -> dict[str, Any]:
         options = before["study"] | {key: self.plan.options[key] for key in GROWING}
-        return {"study": options, "sample_batches": list(self.plan.sample_batches)}
+        added = {"added": list(self.plan.added)} if self.plan.added else {}
+        return {"study": options, "sample_batches": list(self.plan.sample_batches), **added}
 
     def execute(self, console: Console, tracking: Tracking) -> None:
         plan, proposals = self.plan, self.proposals

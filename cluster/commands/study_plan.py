@@ -66,6 +66,7 @@ def continued(arguments: list[str], saved: dict[str, Any], storage: Storage) -> 
         kept, runs, design = dict(saved["study"]), list(map(str, saved["overrides"])), saved["design"]
         batches = tuple(map(int, saved.get("sample_batches", ())))
         precision = str(saved.get("precision", "float32"))
+        added = tuple(map(str, saved.get("added", ())))
         options = kept | {key: value for key, value in changed.items() if key not in GROWING}
         check_shape(options | {"experiment": design}, "study")
     except (KeyError, TypeError, BadInput):
@@ -74,7 +75,7 @@ def continued(arguments: list[str], saved: dict[str, Any], storage: Storage) -> 
     by_path = [as_node(each) for key in ("stoppers", "callbacks") for each in options.get(key) or ()]
     check_classes([options, by_path], origin())
     check_reserved(options)
-    planned = StudyPlan(options, runs, design, storage, batches, precision)
+    planned = StudyPlan(options, runs, design, storage, batches, precision, added)
     growing = {key: changed[key] for key in GROWING if key in changed}
     return extended(planned, growing, of_runs) if growing or of_runs else planned
 

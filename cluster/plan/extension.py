@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pyrite.analysis.methods import LABEL
 from pyrite.cluster.config.grammar import values_of
 from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of
 from pyrite.cluster.config.quoting import option_value
@@ -14,7 +15,7 @@ from pyrite.cluster.plan.point import Point
 from pyrite.cluster.plan.searches import is_compared
 from pyrite.cluster.plan.shared_options import SHARED, is_shared
 from pyrite.cluster.plan.study import StudyPlan, configs_of
-from pyrite.cluster.plan.sweep import Planned, given_seeds, identity
+from pyrite.cluster.plan.sweep import Planned, given_seeds, identity, lowest, refuse_untrained_sweep
 from pyrite.ranking.errors import BadInput, refuse
 
 GROWING = ("seeds", "samples")
@@ -64,12 +65,13 @@ def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[st
     refuse(more < 0, what, place, "nothing is removed")
     if more:
         batches = (*batches, more)
-    arguments = list(plan.arguments)
+    whole = replace(plan, options={**plan.options, **options}, sample_batches=batches)
+    configs = [*(run.config for run in runs), *map(lowest, points)]
+    labelled = any(LABEL in run.parameters for run in runs) or any(point.label for point in points)
     for text in overrides:
         if points:
             _check_searched(plan, text)
-        arguments = _with_values(arguments, runs, text, place)
-    whole = replace(plan, options={**plan.options, **options}, arguments=arguments, sample_batches=batches)
+        whole = _with_values(whole, configs, labelled, text)
     left_out = _identities(runs, points) - _identities(*whole.runs())
     what = f"{' '.join(overrides)} would leave out {counted(len(left_out), 'run')} of this study"
     refuse(left_out, what, place, "start another study")
@@ -117,15 +119,27 @@ def _check_seeds(plan: StudyPlan, seeds: int, adaptive: bool) -> None:
     refuse(seeds < done, f"seeds={seeds} is less than the {done} of this study", place, "nothing is removed")
 
 
-def _with_values(arguments: Sequence[str], runs: Sequence[Planned], text: str, place: str) -> list[str]:
-    """Return the overrides of runs with the values of another override added."""
-    key = key_of(text)
+def _with_values(plan: StudyPlan, configs: Sequence[Mapping[str, Any]], labelled: bool, text: str) -> StudyPlan:
+    """Return the plan with the values of another override of runs added.
+
+    They are swept with the user's, or with the one that all methods share. If methods differ in the option, or have
+    labels, each is added again with the new values alone, without its label.
+
+    Args:
+        configs: the configurations of its runs and of the points whose runs are proposed later.
+        labelled: whether a method has a label.
+    """
+    key, place = key_of(text), plan.storage.place
     if key == "seed":
         raise refused_change(text, place)
     if key in NEUTRAL:
-        return replaced(arguments, [text])
-    given = of_keys(arguments, {key})
-    before = values_of(given[-1]) if given else [option_value(run.config, key) for run in runs]
+        return replace(plan, arguments=replaced(plan.arguments, [text]))
+    given = of_keys(plan.arguments, {key})
+    before = values_of(given[-1]) if given else [option_value(config, key) for config in configs]
     refuse(None in before, f"the runs of this study have no option {key}", place, START_ANOTHER)
-    values = ",".join(dict.fromkeys(map(str, [*before, *values_of(text)])))
-    return replaced(arguments, [f"{text.partition('=')[0]}={values}"])
+    typed, values = text.partition("=")[0], values_of(text)
+    sweep = f"{typed}={','.join(dict.fromkeys(map(str, [*before, *values])))}"
+    refuse_untrained_sweep(sweep)
+    if given or not (labelled or len(set(before)) > 1):
+        return replace(plan, arguments=replaced(plan.arguments, [sweep]))
+    return replace(plan, added=(*plan.added, *(f"{typed}={value}" for value in values)))

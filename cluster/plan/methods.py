@@ -120,6 +120,22 @@ def compared(methods: Sequence[Method], given: Sequence[str], named: bool = Fals
     return _crossed([Line(line.overrides) for line in lines], given, by_key(given))
 
 
+def with_added(methods: Sequence[Method], given: Sequence[str], named: bool, added: Sequence[str]) -> list[Pair]:
+    """Return the lines of `compared`, and behind them those with values that are added to them later.
+
+    Each value is added to what is compared before it: alone, in the place of the line's or the user's. What is added
+    has no label, so that each label names what it named.
+
+    Args:
+        added: overrides of one value each.
+    """
+    alternatives = [tuple(given)]
+    for text in added:
+        alternatives = list(dict.fromkeys([*alternatives, *(tuple(replaced(each, [text])) for each in alternatives)]))
+    further = chain.from_iterable(compared(methods, each, named) for each in alternatives[1:])
+    return [*compared(methods, given, named), *((Line(line.overrides), user) for line, user in further)]
+
+
 def _crossed(lines: Sequence[Line], given: Sequence[str], typed: Mapping[str, Choices]) -> list[Pair]:
     """Return what is compared of lines, by what the user types of the negatives.
 

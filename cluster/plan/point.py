@@ -79,6 +79,13 @@ class Point:
         overrides = tuple(text for text in self.overrides if applies(key_of(text)))
         return replace(self, overrides=overrides, intervals=tuple(pair for pair in self.intervals if applies(pair[0])))
 
+    def labelled_with(self, keys: Sequence[str]) -> Point:
+        """Return the point with the values of some keys behind its label, if it has one: "hard · in_batch+bm25"."""
+        if self.label is None:
+            return self
+        values = [self.values[key].strip("[]").replace(",", "+") for key in keys if key in self.values]
+        return replace(self, label=" · ".join([self.label, *values]))
+
     def at(self, shares: Sequence[float]) -> tuple[str, ...]:
         """Return the values of the intervals at these shares, as overrides."""
         return tuple(

@@ -38,6 +38,8 @@ class StudyPlan:
         design: the experiment's file, as it was when the study began.
         sample_batches: numbers of samples that were drawn one after another, if the study was extended; each batch is a
             Latin hypercube.
+        added: overrides of one value each, by which the study was extended: those of options in which its methods
+            differ (`pyrite.cluster.plan.methods.with_added`).
         precision: the precision of transformers whose options leave it to the machine; None leaves it there.
     """
 
@@ -47,6 +49,7 @@ class StudyPlan:
     storage: Storage
     sample_batches: tuple[int, ...] = ()
     precision: str | None = None
+    added: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.sample_batches:
@@ -86,7 +89,7 @@ class StudyPlan:
         common = [*self.design.get("overrides", []), *self.scaled.get("overrides", [])]
         given = without(self.arguments, {"seed"})
         named = self.options.get("methods")
-        return points(named or self._designed, common, given, bool(named))
+        return points(named or self._designed, common, given, bool(named), self.added)
 
     @property
     def _designed(self) -> Sequence[Method]:
@@ -124,16 +127,20 @@ class StudyPlan:
 
     @property
     def unlabelled(self) -> str:
-        """A line with the labels that methods of the experiment lose, since the user replaces options of theirs."""
+        """A line with the labels that methods of the experiment lose, since the user replaces options of theirs, or
+        that go on with what differs, since the user sweeps over other negatives."""
         lines = [line for line in lines_of(self._designed) if line.label]
         of_lines = set(chain.from_iterable(line.keys for line in lines))
         replaced = sorted(of_lines.intersection(map(key_of, self.arguments)))
         left = {point.label for point in self._points()}
         lost = [line.label for line in lines if line.label not in left]
-        if self.options.get("methods") or not (replaced and lost):
+        apart = sorted(str(name) for name in left if any(f"{name}".startswith(f"{label} · ") for label in lost))
+        if self.options.get("methods") or not (lost and (replaced or apart)):
             return ""
         is_compared = self.design.get("baseline") in lost and not self.options.get("baseline")
         ending = "; no method is the baseline now, unless baseline='KEY=VALUE …' names one" * is_compared
+        if not replaced:
+            return f"a label of the experiment goes on with what is swept, as in {apart[0]!r}{ending}"
         what = f"{' and '.join(replaced)} replaces what {len(lost)} of the experiment's {len(lines)} labels mean"
         return f"{what}: these methods go by their options, and equal ones count once{ending}"
 

@@ -20,7 +20,7 @@ from pyrite.cluster.config.relocated import with_old_paths
 from pyrite.cluster.config.takes import takes_whole
 from pyrite.cluster.config.trainer_option import trainer_name
 from pyrite.cluster.plan.applicable import PARTS, applicable_overrides, has_option
-from pyrite.cluster.plan.methods import Method, compared
+from pyrite.cluster.plan.methods import NAMED, Method, with_added
 from pyrite.cluster.plan.point import Interval, Point
 from pyrite.cluster.plan.shared_options import LISTED, UNIDENTIFIED, is_shared
 from pyrite.ranking.digest import digest
@@ -54,10 +54,15 @@ class Planned:
         return {group: str(chosen[group]) for group in METHOD} | dict(self.swept) | {"seed": str(self.config["seed"])}
 
 
-def points(methods: Sequence[Method], common: Sequence[str], given: Sequence[str], named: bool = False) -> list[Point]:
+def points(
+    methods: Sequence[Method],
+    common: Sequence[str],
+    given: Sequence[str],
+    named: bool = False,
+    added: Sequence[str] = (),
+) -> list[Point]:
     """Return every combination of a study's sweeps.
 
-    A user's `collection.path` alone replaces the experiment's collection, also if their formats differ.
     An option of a part (`policy.checkpoint`) is used only for points whose part has it (`applicable_overrides`).
 
     Args:
@@ -65,23 +70,39 @@ def points(methods: Sequence[Method], common: Sequence[str], given: Sequence[str
         common: overrides of all lines.
         given: the user's overrides. Each replaces the same key in `common` and in every line, by `compared`.
         named: whether the user names the methods.
+        added: the values that extend the study, as overrides of one value each.
     """
     _refuse_lost_sweeps(by_key(given))
     for text in given:
-        _refuse_untrained_sweep(text)
+        refuse_untrained_sweep(text)
         _refuse_repeated_values(text)
-    keys = set(map(key_of, given))
-    # A user's path alone replaces the collection of the experiment, with its format and the options of that format.
-    of_path = "${" not in values_by_key(given).get("collection.path", "${") and "collection" not in keys
-    expanded: list[Point] = []
-    for line, user in compared(methods, given, named):
-        own = [*common, *line.overrides]
-        if of_path:
-            own = [text for text in own if root_of(text) != "collection" or key_of(text) in keys]
-        expanded += _expand(by_key([*own, *user]), line.label)
-    fitting = [point for point in expanded if _fits(point, keys)]
+    fitting: list[Point] = []
+    for line, user in with_added(methods, given, named, added):
+        fitting += _labelled_apart(_of_line([*common, *line.overrides], user, line.label))
+    keys = set(map(key_of, [*given, *added]))
     distinct = _distinct(map(_whole, applicable_overrides(fitting, keys)))
     return _name_swept(distinct)
+
+
+def _of_line(own: Sequence[str], user: Sequence[str], label: str | None) -> list[Point]:
+    """Return the combinations of a line's overrides and the user's that fit.
+
+    A user's `collection.path` alone replaces the experiment's collection, also if their formats differ.
+    """
+    keys = set(map(key_of, user))
+    if "${" not in values_by_key(user).get("collection.path", "${") and "collection" not in keys:
+        own = [text for text in own if root_of(text) != "collection" or key_of(text) in keys]
+    return [point for point in _expand(by_key([*own, *user]), label) if _fits(point, keys)]
+
+
+def _labelled_apart(points: Sequence[Point]) -> list[Point]:
+    """Return the points of a line; if they differ in their negatives, the label of each ends with what it differs in.
+
+    A label names one method: `{label: a, function: bm25}` with `selector=uniform,top` is "a · uniform" and "a · top".
+    Other options that are swept are columns of their own (`pyrite.analysis.methods.factors`).
+    """
+    varied = [key for key in NAMED if len({point.values.get(key) for point in points}) > 1]
+    return [point.labelled_with(varied) for point in points]
 
 
 def _distinct(points: Iterable[Point]) -> list[Point]:
@@ -121,7 +142,7 @@ def _refuse_repeated_values(text: str) -> None:
         refuse(count > 1, f"gives {value} twice", text, "leave one of them out")
 
 
-def _refuse_untrained_sweep(text: str) -> None:
+def refuse_untrained_sweep(text: str) -> None:
     """Refuse a sweep over an option that all runs share: `origin=full,bm25` would train everything twice."""
     key, choices = key_of(text), choices_of(text)
     values = ",".join(choices.swept).replace("[", "").replace("]", "")
@@ -133,7 +154,7 @@ def _refuse_untrained_sweep(text: str) -> None:
 def refuse_sweeps(overrides: Sequence[str], config: str, remedy: str) -> None:
     """Refuse sweeps in a verb that takes one value per option; the message names the list of values if it takes one."""
     for text in overrides:
-        _refuse_untrained_sweep(text)
+        refuse_untrained_sweep(text)
         if choices_of(text).sweeps:
             raise BadInput(one_value(text, overrides, config), remedy=remedy)
 

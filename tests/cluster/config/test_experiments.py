@@ -105,6 +105,18 @@ def test_labels_that_no_longer_fit_are_said(monkeypatch):
     assert [point.label for point in same.points()].count("one of BM25's and the batch") == 1
 
 
+def test_labels_that_go_on_with_a_swept_value_are_said():
+    more = study("encoder", "ranker.checkpoint=FOLDER", "selector=uniform,top")
+    assert len({point.label for point in more.points()}) == len(more.points()) == 6
+    assert more.unlabelled == (
+        "a label of the experiment goes on with what is swept, as in '+1 BM25 · top'; no method is the baseline now, "
+        "unless baseline='KEY=VALUE …' names one"
+    )
+    named = study("encoder", "ranker.checkpoint=FOLDER", "selector=uniform,top", "baseline='in the batch · uniform'")
+    assert named.unlabelled == "a label of the experiment goes on with what is swept, as in '+1 BM25 · top'"
+    assert study("encoder", "ranker.checkpoint=FOLDER", "selector=top").unlabelled == ""
+
+
 @pytest.mark.parametrize("collection", [["collection=pydocs"], ["collection.path=a.csv"], ["collection=a.csv"]])
 def test_what_an_experiment_varies_beside_the_named_negatives_is_said(collection):
     """Whatever is read."""

@@ -3,6 +3,8 @@
 import math
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -11,7 +13,8 @@ import yaml
 from pyrite.cluster.commands import experiment
 from pyrite.cluster.commands.experiment import Load, runs_here
 from pyrite.cluster.commands.resuming import read, started
-from pyrite.cluster.commands.study import STUDY
+from pyrite.cluster.commands.study import STUDY, StudyWork
+from pyrite.cluster.commands.study_plan import continued
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.quoting import quoted_path
 from pyrite.cluster.plan import size
@@ -72,15 +75,80 @@ def test_further_values_are_added_to_what_is_compared(tmp_path):
     assert same.runs()[0][0].config["save_every"] == 45
 
 
+def methods(plan: StudyPlan) -> list[tuple[str, str, str]]:
+    """Return label, function and selector of each method, with what its runs have of the guard and the batch."""
+    found = []
+    for run in plan.runs()[0]:
+        values = run.parameters
+        more = [values[key] for key in ("guard.relative", "training.batch_size") if key in values]
+        found.append((values.get("label", "-"), values["function"], " ".join([values["selector"], *more])))
+    return found
+
+
+HARD = "methods=[{function:bm25},{label:hard,function:bm25,selector:top}]"
+TWO = "methods=[{label:plain,function:bm25},{label:hard,function:bm25,guard.relative:.05}]"
+
+
+@pytest.mark.parametrize(
+    ("given", "added", "expected"),
+    [
+        (HARD, "selector=simans", [("-", "bm25", "simans")]),
+        (HARD, "selector=top", []),  # of the labelled method
+        (HARD, "training.batch_size=16", [("-", "bm25", "uniform 16"), ("-", "bm25", "top 16")]),
+        (TWO, "guard.relative=.1", [("-", "bm25", "uniform .1")]),
+        (
+            "experiment=sampling",
+            "selector=top",
+            [
+                ("-", "random", "top"), ("-", "bm25", "top"), ("-", "in_batch", "top"), ("-", "random+bm25", "top"),
+                ("-", "in_batch+bm25", "top"),
+            ],
+        ),
+        (
+            "experiment=sampling",
+            "function=category",
+            [("-", "category", how) for how in ("uniform", "dynamic", "error_reduction")],
+        ),
+    ],
+)  # fmt: skip
+def test_methods_keep_their_own_values_and_labels_and_get_the_new_value_alone(given, added, expected, tmp_path):
+    plan = started(STUDY, ["scale=tiny", "seeds=1", given, f"out={tmp_path / 'out'}"]).plan
+    more = extended(plan, {}, [added])
+    assert methods(more) == [*methods(plan), *expected]
+    assert ids(plan) <= ids(more)
+
+
+def test_a_label_goes_on_with_the_value_of_an_option_that_the_user_typed(tmp_path):
+    plan = started(STUDY, ["scale=tiny", "seeds=1", TWO, "selector=uniform", f"out={tmp_path / 'out'}"]).plan
+    assert [label for label, *_ in methods(plan)] == ["plain", "hard"]
+    labels = [label for label, *_ in methods(extended(plan, {}, ["selector=top"]))]
+    assert labels == ["plain · uniform", "plain · top", "hard · uniform", "hard · top"]
+
+
+def test_what_was_added_is_recorded_and_extended_again(tmp_path):
+    plan = started(STUDY, ["scale=tiny", "seeds=1", HARD, f"out={tmp_path / 'out'}"]).plan
+    saved = {"study": plan.options, "overrides": plan.arguments, "design": plan.design}
+    for added in (["selector=simans"], ["seeds=2"], ["selector=uniform,dynamic"]):
+        more = continued(added, saved, plan.storage)
+        work: Any = SimpleNamespace(plan=more)
+        saved = saved | {"overrides": more.arguments} | StudyWork.extension(work, saved)
+        again = continued([], saved, plan.storage)
+        assert methods(again) == methods(more)
+    assert [method for method in methods(again) if method[0] == "hard"] == [("hard", "bm25", "top")] * 2
+    assert len(methods(again)) == 2 * 4  # bm25 · uniform is there
+
+
 def test_what_can_not_be_added_is_refused(tmp_path):
     plan, decided = plan_of(tmp_path, "seeds=2"), plan_of(tmp_path, "stop=decided", "max_seeds=4")
     search = plan_of(tmp_path, "seeds=1", "search=optuna", "optimizer.lr=interval(0.001,0.1)")
+    labelled = plan_of(tmp_path, "seeds=1", TWO)
     for study, options, overrides, says in (
         (plan, {"seeds": 1}, [], "seeds=1 is less than the 2 of this study; nothing is removed"),
         (plan_of(tmp_path, "seed=1,3"), {"seeds": 3}, [], "names seeds that are not numbered from 0"),
         (plan, {}, ["seed=3"], "seed=3 can't change a study that has begun: seeds are numbered from 0"),
         (plan, {}, ["nothing=1"], "have no option nothing"),
         (plan, {}, ["optimizer.lr=interval(0.1,0.2)"], "sweeps over an interval"),
+        (labelled, {}, ["measures=[AP@10]"], "sweeps over measures, on which no training depends"),
         (search, {"seeds": 2}, [], "chose its settings by 1 seed each"),
         (search, {}, ["training.batch_size=16"], "can't change a search that has begun"),
         (decided, {"seeds": 9}, [], "can't change a study of stop=decided: it gives each method the seeds"),

@@ -235,6 +235,28 @@ def test_labelled_methods_run_once_and_have_a_label_of_their_own():
         points([{"label": name, "overrides": ["policy=random"]} for name in ("a", "b")], [], [], named=True)
 
 
+@pytest.mark.parametrize(
+    ("given", "labels"),
+    [
+        (["function=bm25,random"], ["a · bm25", "a · random", "b · bm25", "b · random"]),
+        (["selector=uniform,top", "objective=hinge,softmax"], ["a · uniform", "a · top", "b · uniform", "b · top"] * 2),
+        (["policy=fixed,random", "function=[in_batch,bm25],[in_batch,random]"], [
+            f"{label} · {policy} · in_batch+{name}"
+            for label in "ab"
+            for policy in ("fixed", "random")
+            for name in ("bm25", "random")
+        ]),
+        (["training.patience=2,10"], ["a", "a", "b", "b"]),  # a column of its own
+        (["function=bm25"], ["a", "b"]),
+    ],
+)  # fmt: skip
+def test_a_label_names_one_method_also_beside_a_sweep_over_negatives(given, labels):
+    methods = [{"label": "a", "sampling.negatives": 1}, {"label": "b", "sampling.negatives": 2}]
+    for named in (True, False):
+        found = points(methods, [], given, named)
+        assert sorted(point.label for point in found) == sorted(labels)
+
+
 def test_sweeps_that_are_broken_or_give_a_value_twice_are_refused():
     for text in ("function=bm25,bm25", "training.patience=1,2,1"):
         with pytest.raises(BadInput, match=rf"{text}: gives \S+ twice"):
