@@ -148,7 +148,7 @@ def test_what_can_not_be_added_is_refused(tmp_path):
         (plan, {}, ["seed=3"], "seed=3 can't change a study that has begun: seeds are numbered from 0"),
         (plan, {}, ["nothing=1"], "have no option nothing"),
         (plan, {}, ["optimizer.lr=interval(0.1,0.2)"], "sweeps over an interval"),
-        (labelled, {}, ["measures=[AP@10]"], "sweeps over measures, on which no training depends"),
+        (labelled, {}, ["measures=[AP@10]"], "all its runs are measured alike, and keep the same"),
         (search, {"seeds": 2}, [], "chose its settings by 1 seed each"),
         (search, {}, ["training.batch_size=16"], "can't change a search that has begun"),
         (decided, {"seeds": 9}, [], "can't change a study of stop=decided: it gives each method the seeds"),
