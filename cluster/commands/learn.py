@@ -20,7 +20,7 @@ from pyrite.cluster.commands.conduct import run_command
 from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
 from pyrite.cluster.config.agents import actions_of
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.config.override import key_of, of_keys, root_of
+from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of
 from pyrite.cluster.config.precision import precision_lines, with_precision
 from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.executors.reach import local_paths
@@ -30,7 +30,7 @@ from pyrite.cluster.output.storage import Storage, output_place
 from pyrite.cluster.output.terminal import print_lines
 from pyrite.cluster.rollouts import checkpoints
 from pyrite.cluster.rollouts.request import MAY_CHANGE, LearnRequest, compose_learning
-from pyrite.cluster.runs.agent_file import read_agent
+from pyrite.cluster.runs.agent_file import read_agent, refuse_folds
 from pyrite.cluster.runs.what_was_read import sentence
 from pyrite.cluster.telemetry.tracking.tracker import TrackedRun
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
@@ -61,6 +61,7 @@ def prepare(experiment: Experiment, console: Console) -> LearnWork:
     artifacts = experiment.artifacts_of(console)
     artifacts.make([config], only=())
     collection = artifacts.collection(config)
+    refuse_folds(config, collection, {})
     note(sentence(collection, config))
     facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
     keys = artifacts.keys(config)
@@ -214,6 +215,9 @@ def _comparison(config: dict[str, Any], overrides: Sequence[str], where: str) ->
     if config["actions"]["documents"] is None:
         shared |= {"function": f"[{','.join(config['function'])}]", "selector": config[CHOICES]["selector"]}
     own += [f"{key}={value}" for key, value in shared.items() if key not in given]  # a study has other defaults
-    if config["actions"]["documents"] is None:
+    documents = config["actions"]["documents"]
+    if documents is None:
         return [*own, "policy=learned,random", f"policy.checkpoint={where}"]
-    return [*own, "policy=fixed", "function=tfidf", "selector=learned,uniform", f"selector.checkpoint={where}"]
+    # The uniform selector then draws from the documents that the agent picks from.
+    picked = ["policy=fixed", "function=tfidf", f"function.tfidf.depth={documents}", "selector=learned,uniform"]
+    return [*replaced(own, picked), f"selector.checkpoint={where}"]

@@ -75,7 +75,7 @@ def rank(arguments: Sequence[str], console: Console) -> str:
     of_split = config["queries"] if "queries" in map(key_of, arguments) else None
     with threads(config["cpu"]), silence_shown(console):
         _write(config, storage, name, console, of_split)
-    return storage.path(name) if storage.local else f"{storage.place}/{name}"
+    return storage.path(name) if storage.local else storage.uri(name)
 
 
 def _write(config: dict[str, Any], storage: Storage, name: str, console: Console, of_split: str | None) -> None:

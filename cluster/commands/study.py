@@ -14,7 +14,7 @@ from rich.text import Text
 from pyrite.analysis.methods import ORDER
 from pyrite.cluster.commands.conduct import run_command
 from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
-from pyrite.cluster.commands.study_methods import check_comparison, configs_of, needs_of, planned_with_agents
+from pyrite.cluster.commands.study_methods import check_comparison, configs_of, distinct, needs_of, planned_with_agents
 from pyrite.cluster.commands.study_plan import check_change, continued, plan
 from pyrite.cluster.commands.study_search import EARLY, callbacks_of, proposals_of, scheduler_of
 from pyrite.cluster.commands.study_time import RunsAhead, Timing
@@ -36,6 +36,7 @@ from pyrite.cluster.plan.extension import GROWING
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned
 from pyrite.cluster.rollouts.request import LearnRequest, missing
+from pyrite.cluster.runs.agent_file import refuse_folds
 from pyrite.cluster.runs.artifacts import Artifacts, OpenedParts
 from pyrite.cluster.runs.outcome import AGAIN, Outcome, Stop, read_outcome, run_store
 from pyrite.cluster.search.proposals import Proposals
@@ -75,6 +76,9 @@ def prepare(experiment: Experiment, console: Console) -> StudyWork:
     artifacts.make(configs_of(known), only=())
     repeated = repetitions(runs)
     collections = {each.name: artifacts.collection(each.config) for each in [*known, *repeated]}
+    learned_on = {each.storage.place: artifacts.collection(each.config).fingerprint for each in agents.values()}
+    for each in distinct(known):
+        refuse_folds(each.config, collections[each.name], learned_on)
     check_comparison(plan.options, known, collections, complete=not adaptive)
     whole = [*runs, *repeated]
     store = run_store(plan.storage, whole, artifacts.provenance)

@@ -32,7 +32,7 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.terminal import print_lines
 from pyrite.cluster.plan.sweep import Planned, lowest, plan, points, refuse_sweeps
 from pyrite.cluster.reports.study_tables import tables_of, write_tables
-from pyrite.cluster.runs.agent_file import agent_of
+from pyrite.cluster.runs.agent_file import agent_of, refuse_folds
 from pyrite.cluster.runs.model_card import check_push, push, write_cards
 from pyrite.cluster.runs.negative_tables import write_guarded
 from pyrite.cluster.runs.outcome import Outcome, mean_best
@@ -124,6 +124,7 @@ def prepare(experiment: Experiment, console: Console) -> TrainWork:
     artifacts = experiment.artifacts_of(console)
     artifacts.make([planned.config])
     collection = artifacts.collection(planned.config)
+    refuse_folds(planned.config, collection, {})
     several = planned.config["resources"]["workers"] > 1
     shared = sum(artifacts.bytes_of(planned.config).values()) if several else 0
     kind = TrainWork if storage is None else partial(StoredTraining, storage=storage)

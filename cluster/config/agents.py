@@ -3,10 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyrite.rl.environment import Actions
+
+
+@dataclass(frozen=True)
+class AgentNeeds:
+    """What an agent needs of the runs that use it.
+
+    Args:
+        functions: the names of the functions that it chooses among.
+        pairs: the largest batch that it reads.
+        documents: how many documents per query it picks from; None if it chooses functions.
+    """
+
+    functions: list[str]
+    pairs: int
+    documents: int | None
+
+
+def needs_of_agent(config: Mapping[str, Any]) -> AgentNeeds:
+    """Return what the agent of a learning will need."""
+    return AgentNeeds(list(config["function"]), config["training"]["batch_size"], config["actions"]["documents"])
 
 
 def checkpoint_of(config: dict[str, Any]) -> str | None:

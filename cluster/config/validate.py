@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from pyrite.cluster.config.agents import actions_of, checkpoint_of, learner_of
+from pyrite.cluster.config.agents import AgentNeeds, actions_of, checkpoint_of, learner_of
 from pyrite.cluster.config.build import build, build_each, parts_in
 from pyrite.cluster.config.counts import counts_of
 from pyrite.cluster.config.declared import absent
@@ -105,9 +105,17 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     least, workers = config["resources"]["least"], config["resources"]["workers"]
     what = f"least is {least}, but the run starts with {workers} workers"
     refuse(least is not None and least > workers, what, "resources.least", "choose no more than resources.workers")
+    check_selectors(config)
     check_guards(config)
     for measure in [*config["measures"], config["validation"]["measure"]]:
         parse(measure)
+
+
+def check_selectors(config: Mapping[str, Any]) -> None:
+    """Refuse an agent as the selector of one function: it picks all documents of a batch."""
+    for name, node in config["selectors"].items():
+        what = "an agent picks all negatives of a run, and not those of one function"
+        refuse("checkpoint" in node, what, f"selector.{name}", "give policy=fixed function=tfidf selector=learned")
 
 
 def check_guards(config: Mapping[str, Any]) -> None:
@@ -222,10 +230,15 @@ def _check_teacher(config: dict[str, Any], functions: Mapping[str, RetrievalFunc
     refuse(not listed and config["training"]["positives"] == 1, what, "teacher", remedy)
 
 
-def check_agent(config: dict[str, Any], agent: TrainedAgent) -> None:
-    """Refuse an agent that was learned for other functions or smaller batches than the run's, or as the other part."""
+def check_agent(config: dict[str, Any], agent: TrainedAgent | AgentNeeds) -> None:
+    """Refuse an agent that was learned for other functions or smaller batches than the run's, or as the other part.
+
+    Args:
+        agent: the agent, or what it will need if a study learns it first.
+    """
     checkpoint = checkpoint_of(config)
     part = "selector" if agent.documents else "policy"
+    where = checkpoint or f"{part}.learn"
     refuse(
         config[part].get("checkpoint") != checkpoint,
         f"this agent is a {part}",
@@ -236,7 +249,7 @@ def check_agent(config: dict[str, Any], agent: TrainedAgent) -> None:
     refuse(
         set(agent.functions) != set(config["function"]),
         what,
-        checkpoint,
+        where,
         f"give function=[{','.join(agent.functions)}]",
     )
     if agent.documents:

@@ -53,8 +53,11 @@ def release() -> dict[str, str]:
 
 def differences(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Return what differs between the inputs of a result and those that it would have now: names of parts, and of
-    folders as `code of ranking`. A result that was written before version 0.2 has none.
+    folders as `code of ranking`. A result that was written before version 0.2 has none, and one whose agent must be
+    learned first would have none now.
     """
+    if before and not now:
+        return ["agent"]
     names = [name for name in {**before, **now} if name not in RELEASE]
     return [name for name in names if before.get(name) != now.get(name)] if before else ["version"]
 

@@ -98,6 +98,20 @@ class Storage:
         """Return the absolute path of a file."""
         return f"{self._root}/{name}"
 
+    @property
+    def name(self) -> str:
+        """The name of the folder."""
+        return self._root.rstrip("/").rpartition("/")[2]
+
+    def uri(self, name: str) -> str:
+        """Return the path or URI of a file or folder in it. The options of a URI (`?region=…`) stay at its end."""
+        place, mark, options = (self.place, "", "") if self.local else self.place.partition("?")
+        return f"{place.rstrip('/')}/{name}{mark}{options}"
+
+    def within(self, folder: str) -> Storage:
+        """Return a folder in it."""
+        return Storage(self.uri(folder), self.option)
+
     def shown(self, name: str = "") -> str:
         """Return the path of a file, or of the folder, for messages: relative if it is below the current folder."""
         if not self.local:
@@ -166,7 +180,7 @@ class Storage:
         except NotADirectoryError:
             raise self._no_folder() from None
         except OSError as error:
-            raise BadInput(f"can't be read ({error})", f"{self.place}/{name}", "is it a folder of yours?") from None
+            raise BadInput(f"can't be read ({error})", self.uri(name), "is it a folder of yours?") from None
 
     def content(self, name: str) -> bytes:
         """Return the content of a file; nothing if it does not exist."""
@@ -221,7 +235,7 @@ class Storage:
         return list(self.files.get_file_info(selector))
 
     def _unwritable(self, error: OSError, name: str) -> Unwritable:
-        return unwritable(error, f"{self.place}/{name}", f"choose another {self.option}=")
+        return unwritable(error, self.uri(name), f"choose another {self.option}=")
 
     def _no_folder(self) -> BadInput:
         return BadInput("is a file, or within one, and no folder", self.place, "choose another folder")

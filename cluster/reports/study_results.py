@@ -91,7 +91,7 @@ def report_study(
 
 def with_converged(trials: pl.DataFrame, storage: Storage) -> pl.DataFrame:
     """Add to each run whether the agent in `agents/` of the study has converged; null without a criterion."""
-    named = trials["overrides"].str.extract(r"(?:policy|selector)\.checkpoint=\S*/agents/([^/\s']+)")
+    named = trials["overrides"].str.extract(r"(?:policy|selector)\.checkpoint=\S*/agents/([^/\s'?]+)")
     converged: dict[str, bool | None] = {}
     for name in named.drop_nulls().unique():
         content = storage.read(f"agents/{name}/{AGENT_FILE}")

@@ -37,7 +37,7 @@ class Environments:
         tables = state_tables_of(config, parts)
 
         def start(sequence: np.random.SeedSequence) -> tuple[RankerTraining, Sampler]:
-            # Agents learn cross-validated collections on their first fold.
+            # A cross-validated collection's first fold; such an agent is measured on other collections only.
             return assemble(config, dict(parts), 0, sequence, actions.policy())
 
         return [

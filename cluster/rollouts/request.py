@@ -8,17 +8,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pyrite.cluster.config.agents import checkpoint_of, learner_of
+from pyrite.cluster.config.agents import checkpoint_of, learner_of, needs_of_agent
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose
-from pyrite.cluster.config.groups import CHOICES, without_choices
-from pyrite.cluster.config.override import key_of
-from pyrite.cluster.config.validate import check_learning
+from pyrite.cluster.config.groups import without_choices
+from pyrite.cluster.config.override import of_keys, root_of, without
+from pyrite.cluster.config.quoting import override_of
+from pyrite.cluster.config.validate import check_agent, check_learning
+from pyrite.cluster.config.word_vectors import word_vectors
 from pyrite.cluster.output.manifest import CONFIG, read_config, write_config
 from pyrite.cluster.output.provenance import code, differences
 from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.plan.sweep import Planned, refuse_sweeps
+from pyrite.cluster.plan.sweep import Planned, identity, refuse_sweeps
 from pyrite.cluster.rollouts.checkpoints import built_from
 from pyrite.cluster.runs.agent_file import agent_of, read_agent
 from pyrite.ranking.digest import checkpoints_of, digest
@@ -29,8 +31,14 @@ if TYPE_CHECKING:
 
 MAY_CHANGE = ("workers", "save_every", "address", "dashboard", "track")
 """Options that may change when a learning is resumed, because its result does not depend on them."""
-NOT_OF_THE_RESULT = (*MAY_CHANGE, CHOICES, "out", "resume", "cache", "weights")
-"""Keys of a configuration on which the result does not depend."""
+NOT_OF_THE_RESULT = (*MAY_CHANGE, "out", "resume")
+"""Keys of a learning on which its result does not depend, besides those of a run (`sweep.identity`)."""
+SET_BY_STUDY = {"seed": "give {part}.agent={value}"} | dict.fromkeys(
+    ("out", "resume", "workers", "dashboard", "address", "track"), "leave it out: the study has its own"
+)
+"""Options that can't be in `policy.learn`, and what to do instead."""
+OF_SELECTOR = "give policy=fixed function=tfidf selector=learned, whose agent picks documents"
+"""What to do instead of `actions=documents` in `policy.learn`."""
 CODE = ("ranking", "sampling", "rl", "cluster/runs", "cluster/training", "cluster/rollouts")
 """Folders of the code on which the result depends."""
 AGENTS = "agents"
@@ -131,17 +139,20 @@ def with_agents(
     given = []
     for planned in runs:
         part = learner_of(planned.config)
+        _refuse_unused(planned.config)
         if part is None:
             given.append(planned)
             continue
         build(planned.config[part], part, trust="composed")  # refuses options of another type, as lists in policy.learn
+        _check_options(planned.config[part]["learn"], part)
         overrides = _overrides(planned, part, scaled)
         if overrides not in composed:
             composed[overrides] = _request(overrides, storage)
+            _check_fit(planned.config, part, composed[overrides].config)
         request = composed[overrides]
-        requests.setdefault(request.storage.place.rpartition("/")[2], request)
+        requests.setdefault(request.storage.name, request)
         node = planned.config[part] | {"checkpoint": request.storage.place}
-        overrides = (*planned.overrides, f"{part}.checkpoint={request.storage.place}")
+        overrides = (*planned.overrides, override_of(f"{part}.checkpoint", request.storage.place))
         given.append(replace(planned, overrides=overrides, config=planned.config | {part: node}))
     return given, requests
 
@@ -150,14 +161,38 @@ def _overrides(planned: Planned, part: str, scaled: Sequence[str]) -> tuple[str,
     """Return the overrides of the learning that a run's policy or selector needs."""
     node = planned.config[part]
     left_out = ("seed", "policy", "selector") if part == "selector" else ("seed", "policy")
-    own = [text for text in planned.overrides if key_of(text).split(".")[0] not in left_out]
+    own = without(planned.overrides, left_out, root_of)
     extra = ["actions=documents"] if part == "selector" else []
     return (*own, *extra, *scaled, *node["learn"], f"seed={node['agent']}", "workers=0", "dashboard=false")
 
 
 def _request(overrides: Sequence[str], storage: Storage) -> LearnRequest:
     config = compose_learning(overrides)
-    digested = {key: value for key, value in config.items() if key not in NOT_OF_THE_RESULT}
-    digested["resources"] = {key: config["resources"][key] for key in ("cpu", "gpu")}  # as `sweep.identity`
-    name = digest(digested)[:10]
-    return LearnRequest(config, list(overrides), Storage(f"{storage.place}/{AGENTS}/{name}"))
+    name = identity({key: value for key, value in config.items() if key not in NOT_OF_THE_RESULT})[:10]
+    return LearnRequest(config, list(overrides), storage.within(f"{AGENTS}/{name}"))
+
+
+def _refuse_unused(config: Mapping[str, Any]) -> None:
+    """Refuse options of a learning next to an agent that the user names: one agent would count as several."""
+    for part in ("policy", "selector"):
+        node = config[part]
+        unused = [f"{part}.{key}" for key in ("agent", "learn") if node.get(key)]
+        what = f"{' and '.join(unused)} choose how a study learns its agents, and this one is learned already"
+        remedy = f"leave out {' and '.join(unused)}, or {part}.checkpoint"
+        refuse(node.get("checkpoint") and unused, what, node.get("checkpoint"), remedy)
+
+
+def _check_options(learn: Sequence[str], part: str) -> None:
+    """Refuse overrides of a learning that the study sets itself, or that are of another kind of agent."""
+    refused = SET_BY_STUDY | ({"actions": OF_SELECTOR} if part == "policy" else {})
+    for text in of_keys(learn, refused, root_of):
+        remedy = refused[root_of(text)].format(part=part, value=text.partition("=")[2])
+        raise BadInput(f"{text} is no option of a {part} that a study learns", f"{part}.learn", remedy)
+
+
+def _check_fit(config: dict[str, Any], part: str, learning: dict[str, Any]) -> None:
+    """Refuse an agent that its runs could not use, before it is learned."""
+    check_agent(config, needs_of_agent(learning))
+    what = "the agent would read other word vectors than the runs"
+    differ = word_vectors(learning) != word_vectors(config)
+    refuse(differ, what, f"{part}.learn", "leave vectors out of it, and give the study vectors=")

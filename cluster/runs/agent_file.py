@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyrite.cluster.config.agents import checkpoint_of
+from pyrite.cluster.config.agents import checkpoint_of, has_agent
 from pyrite.cluster.output.storage import Storage
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 if TYPE_CHECKING:
+    from pyrite.ranking.collections.collection import Collection
     from pyrite.rl.trained import TrainedAgent
 
 FILE = "agent.safetensors"
@@ -39,6 +41,24 @@ def read_agent(checkpoint: str) -> TrainedAgent:
     from pyrite.rl.trained import TrainedAgent
 
     return TrainedAgent.from_bytes(agent_content(checkpoint), f"{checkpoint}/{FILE}")
+
+
+def refuse_folds(config: Mapping[str, Any], collection: Collection, learned_on: Mapping[str, str]) -> None:
+    """Refuse an agent on its own collection if that is cross-validated: other folds test the queries that it learned
+    from.
+
+    Args:
+        learned_on: the fingerprints of the collections of agents that are learned first, by their folders.
+    """
+    if not (has_agent(config) and collection.queries["split"].is_null().all()):
+        return
+    checkpoint = checkpoint_of(dict(config))
+    learned = collection.fingerprint
+    if checkpoint is not None:
+        learned = learned_on.get(checkpoint) or read_agent(checkpoint).facts.get("fingerprint", learned)
+    what = "it has no split and is cross-validated, and an agent would learn from queries that other folds test"
+    remedy = "give it a split, or use an agent of another collection (docs/guide/learning.md)"
+    refuse(learned == collection.fingerprint, what, collection.name, remedy)
 
 
 def agent_of(config: dict[str, Any]) -> TrainedAgent | None:

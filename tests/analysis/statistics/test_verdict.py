@@ -225,6 +225,10 @@ def test_the_best_settings_of_a_search_are_those_that_validated_best_over_their_
         {"label": "b · uniform", "overrides": ["function=b", "optimizer.lr=0.3"]},
         {"label": "a · uniform", "overrides": ["function=a", "optimizer.lr=0.2"]},
     ]
+    learned = found.tail(1).with_columns(overrides=pl.lit("policy=learned policy.checkpoint=x policy.agent=1 seed=0"))
+    assert comparison_command(learned, 2) == (
+        "pyrite study policy=learned policy.checkpoint=x seed=0 'seed=range(2,12)'"
+    )
     alone = comparison_command(found.tail(1), 2)
     assert alone == "pyrite study ranker=static function=a 'path=a b' optimizer.lr=0.2 'seed=range(2,12)'"
 
