@@ -22,7 +22,7 @@ from pyrite.analysis.statistics.audit_rates import PAIR
 from pyrite.cluster.commands.first_folder import absolute, recorded_folder
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.config.override import key_of, of_keys, values_by_key
+from pyrite.cluster.config.override import key_of, of_keys, root_of, values_by_key
 from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.output.manifest import (
     CONFIG,
@@ -108,7 +108,7 @@ def _to_fill_in(
     """Write the texts of the sample as a table with an empty column for grades, and return the command that reads it.
 
     A table that is there is left as it is: it may be filled in. Nothing is written if the studies have several
-    collections, or one that their commands don't name.
+    collections.
     """
     options, *others = map(collection_options, studies)
     if not options or any(other != options for other in others):
@@ -343,13 +343,19 @@ def collection_of(place: str) -> str:
 
 def collection_options(place: str) -> list[str]:
     """Return the options of the collection of a study or a mining, and whether faults in it are skipped; none if it has
-    several, or names none.
+    several.
+
+    Those of a study are in the overrides of its runs: an experiment's file may name them.
     """
-    config = read_config(Storage(place))
-    overrides = absolute(config.get("overrides", []), recorded_folder(config))
-    named = [text for text in overrides if key_of(text).startswith("collection")]
-    one = bool(named) and len(config.get("collections", {})) == 1
-    return [*named, *of_keys(overrides, {"strict"})] if one else []
+    storage = Storage(place)
+    config, trials = read_config(storage), read_table(storage, "trials")
+    lines = [config.get("overrides", [])] if trials is None else map(shlex.split, trials["overrides"].drop_nulls())
+    known = {shlex.join(of_keys(map(str, line), {"collection", "strict"}, root_of)) for line in lines}
+    if len(known) != 1:
+        return []
+    options = absolute(shlex.split(known.pop()), recorded_folder(config))
+    named = of_keys(options, {"collection"}, root_of)
+    return options if named else [f"collection={compose([])[CHOICES]['collection']}", *options]
 
 
 def _judged(sample: pl.DataFrame, qrels: pl.DataFrame, path: str, relevant_from: int) -> pl.DataFrame:
@@ -357,13 +363,16 @@ def _judged(sample: pl.DataFrame, qrels: pl.DataFrame, path: str, relevant_from:
     table = sample.join(qrels, on=PAIR, how="left", maintain_order="left")
     # Only the sample counts, since other judgements were not drawn at random.
     table = table.with_columns(grade=pl.when(pl.col("drawn")).then(pl.col("grade")))
-    missing = int(table.filter("drawn")["grade"].null_count())
+    lacking = table.filter("drawn", pl.col("grade").is_null())
+    missing = len(lacking)
     refuse(
         missing == int(table["drawn"].sum()),
         "judges none of the sample",
         path,
         "judge what audit's runs/audit.run lists",
     )
-    what = f"lacks {counted(missing, 'judgement')} of the sample"
-    refuse(missing, what, path, "judge all, or draw fewer (budget=…)")
+    first = f" (document {lacking['document'][0]} of query {lacking['query'][0]})" if missing else ""
+    what = f"lacks {counted(missing, 'judgement')} of the sample{first}"
+    remedy = "judge all: one that nobody can judge counts by the grade that you add for it, 0 for not relevant"
+    refuse(missing, what, path, f"{remedy}; or draw fewer (budget=…)")
     return table.with_columns(relevant=(pl.col("grade") >= relevant_from).cast(pl.Float64))
