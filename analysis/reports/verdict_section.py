@@ -59,8 +59,8 @@ class Commands:
     """Functions that write the commands to continue with, and read those of runs.
 
     Args:
-        mine: returns the command that mines negatives as a run with these overrides draws them, None if nothing is to be
-            mined; raises `BadInput` if mining can't draw such.
+        mine: returns the command that mines negatives as a run with these overrides draws them, None if nothing is to
+            be mined; raises `BadInput` if mining can't draw such.
         compare: returns the command that compares methods with their best settings from a first seed on.
         test_limit: returns the most test queries that a run with these overrides may take; None for all.
     """
