@@ -12,7 +12,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from pyrite.cluster.config.build import EXTRAS, build, locate, missing_extra
-from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.compose import compose, texts_config
 from pyrite.cluster.config.groups import CHOICES, CONF, group_options, groups_of, option
 from pyrite.cluster.config.mine_command import mine_command
 from pyrite.cluster.config.parts import PARTS
@@ -327,6 +327,7 @@ def test_the_mine_command_has_all_that_decides_what_is_drawn():
     )
     config = compose(shlex.split(command)[2:], "mine")
     assert (config["policy"]["candidates"], config["relabel"], config["strict"]) == (64, "audited.txt", False)
+    assert texts_config(config)["relabel"] == "audited.txt"
     random = mine_command([*READ, "function=random", "policy=fixed", "policy.candidates=64"])
     assert "checkpoint" not in random  # it has no list whose documents could be scored
 
