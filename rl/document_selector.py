@@ -63,6 +63,8 @@ class LearnedSelector(Selector):
         greedy: whether the most probable documents are taken instead of drawing them.
     """
 
+    needs_training = True
+
     @checked
     def __init__(
         self,

@@ -61,6 +61,7 @@ class Sampler:
 
     def __post_init__(self) -> None:
         self.policy.set_functions(list(self.functions))
+        self.policy.selectors = self.policy.selectors_of(self.functions)
         if self.counts is not None:
             self.policy.set_counts([self.counts[name] for name in self.functions])
             self.count = sum(self.counts.values())

@@ -41,6 +41,7 @@ CHOSEN_BY_DEV = (
 )
 NEW_SEEDS = "With new seeds: {}"
 TO_MINE = "To mine such negatives:"
+NOT_MINED = "Such negatives can't be mined: {}."
 NO_RUN_OF = "{}: no run finished."
 SEEDS_OF_BOTH = "Differences are over the seeds that both methods finished."
 ALONE_IS_BETTER = "{} has {}, more than any method here"

@@ -48,6 +48,7 @@ from pyrite.analysis.statistics.best_settings import best_settings
 from pyrite.analysis.statistics.summary import budget_of
 from pyrite.analysis.statistics.training_length import training_length
 from pyrite.analysis.statistics.verdict import Conclusion, Verdict, all_queries
+from pyrite.ranking.errors import BadInput
 
 MOST = 20
 """The number of methods in a table of the terminal; the page has all of them."""
@@ -58,7 +59,8 @@ class Commands:
     """Functions that write the commands to continue with, and read those of runs.
 
     Args:
-        mine: returns the command that mines negatives as a run with these overrides draws them; None if there is none.
+        mine: returns the command that mines negatives as a run with these overrides draws them, None if nothing is to
+            be mined; raises `BadInput` if mining can't draw such.
         compare: returns the command that compares methods with their best settings from a first seed on.
         test_limit: returns the most test queries that a run with these overrides may take; None for all.
     """
@@ -161,7 +163,11 @@ def _mining(conclusion: Conclusion, trials: pl.DataFrame, commands: Commands) ->
     if verdict is None:
         return []
     runs = trials.join(_methods_of(verdict, trials).filter(method=verdict.take).head(1), on="run", how="semi")
-    command = commands.mine(shlex.split(runs[0, "overrides"])) if len(runs) else ""
+    try:
+        command = commands.mine(shlex.split(runs[0, "overrides"])) if len(runs) else ""
+    except BadInput as error:
+        refused = words.NOT_MINED.format(error.what)
+        return [Section("", [refused], [TerminalLine(escape(refused)), ""])]
     if not command:
         return []
     line = TerminalLine(f"{words.TO_MINE} {escape(command)}")  # on one line, to be copied

@@ -177,10 +177,10 @@ def _to_fill_in(
     """Write the texts of the sample as a table with an empty column for grades, and return the command that reads it.
 
     A table that is there is left as it is: it may be filled in. Nothing is written if the studies read the collection
-    in several ways, or don't name it.
+    in several ways.
     """
     options, *others = reading
-    if others or not of_keys(options, {"collection"}, root_of):
+    if others:
         return []
     with from_folder():
         collection = Artifacts().collection(compose(options))
@@ -365,8 +365,14 @@ def _reading(storage: Storage, overrides: Iterable[str | None]) -> list[str]:
     """
     folder = recorded_folder(read_config(storage))
     lines = [shlex.join(of_keys(shlex.split(line or ""), {"collection", "strict"}, root_of)) for line in overrides]
-    known = {line: shlex.join(absolute(shlex.split(line), folder)) for line in set(lines)}
+    known = {line: shlex.join(_named(absolute(shlex.split(line), folder))) for line in set(lines)}
     return [known[line] for line in lines]
+
+
+def _named(options: Sequence[str]) -> list[str]:
+    """Return options of a collection with its name, which is the default of a run if they have none."""
+    named = of_keys(options, {"collection"}, root_of)
+    return [*options] if named else [f"collection={compose([])[CHOICES]['collection']}", *options]
 
 
 def _no_record(storage: Storage) -> BadInput:
@@ -441,11 +447,10 @@ def print_commands(
         judged_by: the options of the judging.
         reading: the options of the collection.
     """
-    collection = shlex.join(reading) if of_keys(reading, {"collection"}, root_of) else "collection=…"
     judging, judged = storage.path("judging"), storage.path("judged.txt")
     print_lines(
         console,
-        f"  pyrite judge {quote(f'runs={storage.path(runs)}')} {shlex.join(judged_by)} {collection} "
+        f"  pyrite judge {quote(f'runs={storage.path(runs)}')} {shlex.join([*judged_by, *reading])} "
         f"{quote(f'out={judging}')}",
         f"  {shlex.join(['pyrite', 'judge', '--export', judged, f'out={judging}'])}",
         f"  {shlex.join(['pyrite', 'audit', *studies, *order, f'out={storage}', f'judgements={judged}'])}",
@@ -457,13 +462,16 @@ def _judged(sample: pl.DataFrame, qrels: pl.DataFrame, path: str, relevant_from:
     table = sample.join(qrels, on=PAIR, how="left", maintain_order="left")
     # Only the sample counts, since other judgements were not drawn at random.
     table = table.with_columns(grade=pl.when(pl.col("drawn")).then(pl.col("grade")))
-    missing = int(table.filter("drawn")["grade"].null_count())
+    lacking = table.filter("drawn", pl.col("grade").is_null())
+    missing = len(lacking)
     refuse(
         missing == int(table["drawn"].sum()),
         "judges none of the sample",
         path,
         "judge what audit's runs/audit.run lists",
     )
-    what = f"lacks {counted(missing, 'judgement')} of the sample"
-    refuse(missing, what, path, "judge all, or draw fewer (budget=…)")
+    first = f" (document {lacking['document'][0]} of query {lacking['query'][0]})" if missing else ""
+    what = f"lacks {counted(missing, 'judgement')} of the sample{first}"
+    remedy = "judge all: one that nobody can judge counts by the grade that you add for it, 0 for not relevant"
+    refuse(missing, what, path, f"{remedy}; or draw fewer (budget=…)")
     return table.with_columns(relevant=(pl.col("grade") >= relevant_from).cast(pl.Float64))

@@ -271,7 +271,7 @@ def _take_classes(config: dict[str, Any], choices: dict[str, Any], given: Mappin
             choices[group] = target.__name__
 
 
-OF_TEXTS = ("collection", "vectors", "encoding", "strict", "cache")
+OF_TEXTS = ("collection", "vectors", "encoding", "strict", "relabel", "cache")
 """Options that runs share with verbs that read a collection without training on it."""
 TEXTS_ONLY = "texts_only"
 """The key of a configuration by which nothing is trained, so that its queries need not suffice to cross-validate."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -16,6 +16,7 @@ from pyrite.sampling.selection.simans import of_lists
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch, RankerTraining
+    from pyrite.sampling.selection.selector import Selector
 
 
 class Fixed(SamplingPolicy):
@@ -47,8 +48,8 @@ class Fixed(SamplingPolicy):
         super().__init__(*functions)
         self.candidates, self.a, self.b = candidates, a, b
 
-    def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
-        self.selectors = of_lists(functions, self.candidates, self.a, self.b)
+    def selectors_of(self, functions: Mapping[str, RetrievalFunction]) -> Mapping[str, Selector]:
+        return of_lists(functions, self.candidates, self.a, self.b)
 
     def set_counts(self, counts: Sequence[int]) -> None:
         refuse(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from pyrite.sampling.selection.simans import of_lists
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch, RankerTraining
+    from pyrite.sampling.selection.selector import Selector
 
 
 class Mixture(SamplingPolicy):
@@ -58,8 +59,8 @@ class Mixture(SamplingPolicy):
         self.window = None if window is None else check_window(window)
         self.candidates, self.a, self.b = candidates, a, b
 
-    def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
-        self.selectors = of_lists(functions, self.candidates, self.a, self.b)
+    def selectors_of(self, functions: Mapping[str, RetrievalFunction]) -> Mapping[str, Selector]:
+        return of_lists(functions, self.candidates, self.a, self.b)
 
     def set_functions(self, functions: list[str]) -> None:
         super().set_functions(functions)

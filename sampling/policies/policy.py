@@ -23,7 +23,7 @@ class SamplingPolicy(Chooser):
     """Chooses, for every batch, the retrieval function that supplies its negatives (π in Cohen et al. 2019).
 
     A subclass defines `choose`. A policy that learns while the ranker does also defines `start_run`, `observe` and its
-    state. The sampler calls `set_functions`, `start_run`, and for each batch `assign` and `observe`.
+    state. The sampler calls `set_functions`, `selectors_of`, `start_run`, and for each batch `assign` and `observe`.
 
     Every policy takes its functions first, as `EasyFirst(Random(), BM25())`, also one whose constructor does not
     declare them.
@@ -58,6 +58,14 @@ class SamplingPolicy(Chooser):
         what = f"the policy chooses between functions, and there is only {', '.join(functions)}"
         refuse(self.chooses and len(functions) < 2, what, "function", "give a list: function=[random,bm25]")
         self.functions = functions
+
+    def selectors_of(self, functions: Mapping[str, RetrievalFunction]) -> Mapping[str, Selector]:
+        """Return the selectors that replace the run's from its first batch on, by the function's name.
+
+        Args:
+            functions: the functions by name, in the order of `set_functions`.
+        """
+        return self.selectors
 
     def set_counts(self, counts: Sequence[int]) -> None:
         """Receive the number of negatives that each function supplies, if a run sets them.

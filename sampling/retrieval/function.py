@@ -61,6 +61,8 @@ class RetrievalFunction(Supplier):
             (`Batch.mined`).
         independent: whether its answers depend only on its arguments, not on the ranker or on what it has observed, so
             that it can be asked ahead of time in another thread. Every class declares this itself; it is not inherited.
+        needs_training: whether it needs more of a training than the ranker's scores (a teacher, the objective, results
+            of updates), so that it can't be used to mine.
         version: version of the index that it ranks by, if that changes during a run; −1 otherwise.
         age: steps since the weights of that version were the ranker's; −1 without versions.
     """
@@ -68,6 +70,7 @@ class RetrievalFunction(Supplier):
     depth: int = 0
     reads_mined: bool = False
     independent: ClassVar[bool] = False
+    needs_training: bool = False
     guarded: int = 0
     version: int = -1
     age: int = -1

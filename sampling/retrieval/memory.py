@@ -36,6 +36,8 @@ class Memory(InBatch):
         BadInput: if it is not above 0, the ranker has no vectors, or several workers train it.
     """
 
+    needs_training = True
+
     @checked
     def __init__(
         self,

@@ -58,6 +58,8 @@ class Adversarial(Selector):
         reward: `softplus`, the paper's log(1 + e^f), or `sigmoid`, 2·(σ(f) − ½), which is bounded.
     """
 
+    needs_training = True
+
     @checked
     def __init__(
         self,

@@ -40,7 +40,7 @@ class ErrorReduction(Scored):
         probability: Literal["pair", "objective"] = "pair",
     ) -> None:
         self.candidates, self.sign = candidates, -1.0 if form == "entropy" else 1.0
-        self.probability = probability
+        self.probability, self.needs_training = probability, probability == "objective"
 
     def keys_of(
         self, batch: Batch, documents: NDArray[np.int32], training: RankerTraining, rng: np.random.Generator

@@ -31,6 +31,8 @@ class MarginBalanced(KeyedSelector):
         BadInput: if there are fewer than two bins, or the run has no teacher.
     """
 
+    needs_training = True
+
     @checked
     def __init__(self, bins: Annotated[int, AtLeast(2)] = 10, candidates: Annotated[int, Positive] = 50) -> None:
         self.bins, self.candidates = bins, candidates

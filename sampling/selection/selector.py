@@ -29,9 +29,12 @@ class Selector(Picker):
     Attributes:
         independent: whether its picks depend only on its arguments, not on the ranker or on what it has observed, so
             that it can be asked ahead of time in another thread. Every class declares this itself; it is not inherited.
+        needs_training: whether it needs more of a training than the ranker's scores (a teacher, the objective, results
+            of updates), so that it can't be used to mine.
     """
 
     independent: ClassVar[bool] = False
+    needs_training: bool = False
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
         """Start with a ranker that is about to be trained.

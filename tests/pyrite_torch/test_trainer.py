@@ -22,7 +22,7 @@ from ray import cloudpickle
 from torch.utils.data import DataLoader
 
 import pyrite
-from pyrite import BM25, Curriculum, Dense, Guard, InBatch, Mixture, Random, Schedule, SimANS, Top
+from pyrite import BM25, Curriculum, Dense, Fixed, Guard, InBatch, Mixture, Random, Schedule, SimANS, Top
 from pyrite.ranking.errors import BadInput
 from pyrite.sampling.retrieval.dense import Refresh
 from pyrite.torch import Negatives, beside, builders
@@ -302,6 +302,16 @@ def test_selectors_read_the_scores_of_the_version_and_the_guard_drops(bert, tmp_
     assert table["may_be_relevant"].null_count() == 0
     guarded = Negatives(words(60), Dense(1, refresh=1, pick=Top()), guard=Guard(relative=0.05), model=open_model(bert))
     assert guarded._config["guard"]["relative"] == 0.05
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [Fixed(BM25(), candidates=8), Mixture(BM25(), Random(), candidates=8), Schedule(Random(), BM25(), candidates=8)],
+)
+def test_candidates_of_a_policy_are_scored_by_the_version(policy):
+    negatives = Negatives(words(8), policy)
+    assert negatives._reads_versions(negatives.sampler)
+    assert negatives._reads_versions(negatives._trainer_sampler)
 
 
 @pytest.mark.parametrize(

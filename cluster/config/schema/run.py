@@ -122,6 +122,8 @@ class NegativesConfig(Config):
     """How texts become numbers."""
     strict: bool = True
     """false: skip and count broken input instead of stopping at it."""
+    relabel: str | None = None
+    """Qrels that correct the collection's judgements, as `pyrite audit` writes them."""
     cache: str | None = CACHE
     """A folder, on a cluster one that all machines share. null: the user's cache folder."""
 
@@ -157,8 +159,6 @@ class RunConfig(NegativesConfig):
     """Trains instead of Pyrite's rankers: a function (FILE.py:NAME) or a command, short trainer=X."""
     index: IndexConfig = IndexConfig()
     """The index of function=dense, if it is built beside the training."""
-    relabel: str | None = None
-    """Qrels that correct the collection's judgements, as `pyrite audit` writes them."""
     save_every: Annotated[float, Field(ge=0)] = 30
     """Seconds between two states of a run that is kept in a folder, to continue after a loss, also within an epoch. 0:
     one after each step."""

@@ -17,7 +17,7 @@ from pyrite.analysis.methods import SWEPT
 from pyrite.analysis.reports.analysis_sections import contrasts
 from pyrite.analysis.reports.labels import Letters
 from pyrite.analysis.reports.report import Report, Section
-from pyrite.analysis.reports.verdict_section import verdict_section
+from pyrite.analysis.reports.verdict_section import NO_COMMANDS, _mining, verdict_section
 from pyrite.analysis.reports.verdict_words import WRONG_SIGNS, depends, sentence, verdict_table
 from pyrite.analysis.statistics.best_settings import best_settings
 from pyrite.analysis.statistics.contrasts import check_contrasts
@@ -736,6 +736,16 @@ def test_whether_the_ranker_is_trained_long_enough_is_answered_from_its_validati
     text = " ".join(section_of(trials, queries).parts[1].split())
     assert "has .9000, more than any method here. Is this ranker trained long enough? Validation was best at" in text
     assert words in text
+
+
+def test_a_line_says_that_negatives_of_a_method_cannot_be_mined():
+    def refused(overrides: Sequence[str]) -> str:
+        raise BadInput("Memory needs a training")
+
+    trials, queries = study({"a": 0.0, "b": 0.05}, seeds=3)
+    [section] = _mining(concluded(trials, queries), trials, replace(NO_COMMANDS, mine=refused))
+    assert section.parts == ["Such negatives can't be mined: Memory needs a training."]
+    assert section.terminal == ["Such negatives can't be mined: Memory needs a training.", ""]
 
 
 @pytest.mark.parametrize(("trainer", "says"), [("", True), ("trainer.run=mine.py:train ", False)])

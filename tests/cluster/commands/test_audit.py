@@ -1,4 +1,5 @@
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -6,7 +7,7 @@ import polars as pl
 import pytest
 
 from pyrite.analysis.statistics.audit_rates import guards_of
-from pyrite.cluster.commands.audit import read_shown
+from pyrite.cluster.commands.audit import _reading, read_shown
 from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import write_table
@@ -140,7 +141,7 @@ def test_a_mined_folder_is_audited_and_one_without_a_record_refused(collection, 
     lines = [f"{query} 0 {document} 1\n" for query, document in asked]
     refused = [
         (["".join(lines), "broken\n"], [], "judged.txt:11: broken line"),
-        (["".join(lines[1:]), lines[0].replace(" 1\n", " -1\n")], [], "lacks 1 judgement of the sample"),
+        (["".join(lines[1:]), lines[0].replace(" 1\n", " -1\n")], [], "lacks 1 judgement of the sample (document "),
         (["a 0 b 1\n"], ["order=bandit"], "judges none of the negatives"),
     ]
     for content, options, says in refused:
@@ -177,6 +178,20 @@ def test_faults_that_were_skipped_are_skipped_again(tmp_path, capsys):
     assert command("audit", str(tmp_path / "mined"), f"out={tmp_path / 'audit'}") == 0
     judged = f"pyrite judge runs={tmp_path / 'audit' / 'runs'} method=rank {' '.join(given[:2])} "
     assert judged in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "options"),
+    [
+        ("collection.path=a.csv strict=false function=bm25 seed=0", ["collection.path=a.csv", "strict=false"]),
+        ("function=bm25 seed=0", ["collection=pydocs"]),
+    ],
+)
+def test_the_collection_of_a_study_is_that_of_its_runs(tmp_path, line, options):
+    """An experiment may name it, or nothing does: then it is that of a run without options."""
+    storage = Storage(str(tmp_path))
+    write_config(storage, {"verb": "study", "overrides": ["function=bm25"], "collections": {"0": "a"}})
+    assert list(map(shlex.split, _reading(storage, [line]))) == [options]
 
 
 @pytest.mark.nightly

@@ -12,7 +12,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from pyrite.cluster.config.build import EXTRAS, build, locate, missing_extra
-from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.compose import compose, texts_config
 from pyrite.cluster.config.groups import CHOICES, CONF, group_options, groups_of, option
 from pyrite.cluster.config.mine_command import mine_command
 from pyrite.cluster.config.parts import PARTS
@@ -292,8 +292,8 @@ def test_the_mine_command_draws_what_the_run_drew():
     given = [*READ, "function=[in_batch,bm25]", "negatives.bm25=3", "policy=fixed", "selector=uniform", "seed=3"]
     command = mine_command([*given, "function.bm25.depth=50", "guard.relative=.05"])
     assert command == (
-        "pyrite mine collection=pairs collection.path=data/pairs.csv 'collection.positive=Answer text' function=bm25 "
-        "function.bm25.depth=50 selector=uniform guard.relative=.05 count=3"
+        "pyrite mine collection=pairs collection.path=data/pairs.csv 'collection.positive=Answer text' "
+        "guard.relative=.05 function=bm25 function.bm25.depth=50 selector=uniform guard.positive=lowest count=3"
     )
     config = compose(shlex.split(command)[2:], "mine")
     assert config["function"]["bm25"]["depth"] == 50
@@ -315,6 +315,36 @@ def test_several_functions_keep_their_counts_and_selectors():
     # Where a ranker chooses, its place is named.
     command = mine_command([*READ, "function=bm25", "selector=simans", "selector.a=2", "policy=fixed"])
     assert command.endswith("selector=simans selector.a=2 count=4 checkpoint=YOUR_MODEL")
+
+
+def test_the_mine_command_has_all_that_decides_what_is_drawn():
+    """The candidates of the policy, corrected judgements and what is done with faults."""
+    given = ["function=[in_batch,bm25]", "negatives.bm25=1", "policy=fixed", "policy.candidates=64", "policy.b=inf"]
+    command = mine_command([*READ, *given, "relabel=audited.txt", "strict=false"])
+    assert command.endswith(
+        "policy.candidates=64 policy.b=inf relabel=audited.txt strict=false function=bm25 selector=uniform count=1 "
+        "checkpoint=YOUR_MODEL"
+    )
+    config = compose(shlex.split(command)[2:], "mine")
+    assert (config["policy"]["candidates"], config["relabel"], config["strict"]) == (64, "audited.txt", False)
+    assert texts_config(config)["relabel"] == "audited.txt"
+    random = mine_command([*READ, "function=random", "policy=fixed", "policy.candidates=64"])
+    assert "checkpoint" not in random  # it has no list whose documents could be scored
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        "selector=margin_balanced teacher=bm25",
+        "function=[bm25,random] negatives.bm25=1 selector.bm25=margin_balanced teacher=bm25",
+        "selector=adversarial",
+        "selector=error_reduction selector.probability=objective",
+        "function=memory",
+    ],
+)
+def test_what_needs_a_training_is_not_mined(overrides):
+    with pytest.raises(BadInput, match="needs a training"):
+        mine_command([*READ, "function=bm25", "policy=fixed", *overrides.split()])
 
 
 @pytest.mark.parametrize(
