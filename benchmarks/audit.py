@@ -24,7 +24,8 @@ from rich.console import Console
 from pyrite.analysis.reports.audit_rates import rates_figure
 from pyrite.analysis.reports.canvas import png
 from pyrite.analysis.statistics.audit_rates import rates_of
-from pyrite.cluster.commands.audit import PAIR, draw_sample, exposures_of, read_shown
+from pyrite.cluster.commands.audit import PAIR, draw_sample, exposures_of
+from pyrite.cluster.commands.audited import read_shown
 from pyrite.cluster.commands.conduct import conduct
 from pyrite.cluster.commands.resuming import read
 from pyrite.cluster.commands.study import STUDY

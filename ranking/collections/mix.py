@@ -15,13 +15,21 @@ import polars as pl
 from pydantic import TypeAdapter, ValidationError
 
 from pyrite.ranking.bounds import annotations_of
-from pyrite.ranking.collections.checks import PRECEDENCE
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.format_of import reader_of
+from pyrite.ranking.collections.mixed_splits import (
+    as_read_alone,
+    became_dev,
+    facts_of_dev,
+    queries_of,
+    texts_of,
+    trained_of,
+    with_dev,
+    without_leaks,
+)
 from pyrite.ranking.collections.names import repeated
 from pyrite.ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, PROMPTS, QUERIES, Reader, counted, together
-from pyrite.ranking.collections.splits import DEV, NO_TEST, NO_TRAINING, TEST, TRAIN, usable, with_test
-from pyrite.ranking.contents import normalized
+from pyrite.ranking.collections.splits import DEV, TRAIN
 from pyrite.ranking.errors import BadInput, refuse
 
 WHERE = "collection.mix"
@@ -29,13 +37,9 @@ ENTRY = ("path", "share", "prompt", "name")
 EXAMPLE = "name them, as [A,B] or [{path:A,share:2},{path:B}]"
 OWNER = pl.col("id").str.split("/").list.first()
 """The name of the collection that a query or document is of."""
-TESTED = 0.1
-"""The share of the queries that becomes the test of a collection without splits, as of pairs."""
 LEAKS = "queries that another collection tests or validates"
 """A fact of a collection of a mixture: queries that would train have the text of one that is tested or validated."""
 ALL_LEAK = "{} has no training queries that no other collection tests or validates"
-OF_DEV = {frozenset({TRAIN, DEV}): {DEV: TEST}, frozenset({DEV, TEST}): {DEV: TRAIN}}
-"""What queries of dev become if another split is lacking, as in `pyrite.ranking.collections.splits.usable`."""
 
 
 @contextmanager
@@ -180,36 +184,36 @@ class Mix(Reader):
         parts = self._parts
         queries = [part.reader.read_queries(faults) for part in parts]
         given = [part.reader.read_judgements(faults) for part in parts]
-        judged = list(map(_split, given))
-        texts = list(map(_texts, queries, judged))
+        judged = list(map(as_read_alone, given))
+        texts = list(map(texts_of, queries, judged))
         self._refuse_untrained(texts, "{} has no training queries")
-        apart = _without_leaks(texts)
+        apart = without_leaks(texts)
         self._refuse_untrained(apart, ALL_LEAK)
-        trained = [_trained(rows) for rows in apart]
+        trained = [trained_of(rows) for rows in apart]
         counts = self._counts([len(names) for names in trained])
         drawn: list[pl.DataFrame] = []
         for rows, names, count in zip(apart, trained, counts, strict=True):
             rng = np.random.default_rng([self.seed, len(drawn)])
             chosen = pl.Series(sorted(rng.permutation(np.array(names, dtype=object))[:count].tolist()), dtype=pl.String)
-            drawn.append(_with_dev(rows.filter((pl.col("split") != TRAIN) | pl.col("query").is_in(chosen.implode()))))
-        final = _without_leaks(drawn)  # the queries that became dev are validated, too
+            drawn.append(with_dev(rows.filter((pl.col("split") != TRAIN) | pl.col("query").is_in(chosen.implode()))))
+        final = without_leaks(drawn)  # the queries that became dev are validated, too
         self._refuse_untrained(final, ALL_LEAK)
         kept: list[pl.DataFrame] = []
         left_out: list[pl.DataFrame] = []
         facts: dict[str, str] = {}
         said: list[str] = []
         for number, part in enumerate(parts):
-            out = _queries_of(queries[number], texts[number].join(final[number], on="query", how="anti"))
-            dev = _queries_of(queries[number], _became_dev(texts[number], final[number]))
+            out = queries_of(queries[number], texts[number].join(final[number], on="query", how="anti"))
+            dev = queries_of(queries[number], became_dev(texts[number], final[number]))
             rows = judged[number].join(out, on="query", how="anti", maintain_order="left")
             validates = (pl.col("split") == TRAIN) & pl.col("query").is_in(dev["query"].implode())
             split = pl.when(validates).then(pl.lit(DEV)).otherwise("split")
             kept.append(part.named(rows.with_columns(split=split), "query", "document"))
             left_out.append(part.named(out, "query"))
             lost = len(drawn[number]) - len(final[number])
-            said.append(f"{part.name} {counts[number] - lost:,} of {len(_trained(texts[number])):,}")
+            said.append(f"{part.name} {counts[number] - lost:,} of {len(trained_of(texts[number])):,}")
             leaks = len(texts[number]) - len(apart[number]) + lost
-            facts |= _of_dev(part.name, given[number], judged[number])
+            facts |= facts_of_dev(part.name, given[number], judged[number])
             facts |= counted({f"{LEAKS} ({part.name})": (leaks, " left out of training")})
         facts = {"queries of each collection that train": "; ".join(said)} | facts
         out = pl.concat(left_out)
@@ -264,7 +268,7 @@ class Mix(Reader):
 
     def _refuse_untrained(self, texts: Sequence[pl.DataFrame], what: str) -> None:
         """Refuse collections none of whose queries trains."""
-        untrained = [part.name for part, rows in zip(self._parts, texts, strict=True) if not _trained(rows)]
+        untrained = [part.name for part, rows in zip(self._parts, texts, strict=True) if not trained_of(rows)]
         refuse(untrained, what, WHERE, "give it to evaluate= instead, which measures without training")
 
 
@@ -289,68 +293,3 @@ def _reader(entry: Mapping[str, Any]) -> Reader:
 
 def _is_share(value: object) -> bool:
     return value is None or (isinstance(value, int | float) and type(value) is not bool and 0 < value < math.inf)
-
-
-def _texts(queries: pl.DataFrame, judgements: pl.DataFrame) -> pl.DataFrame:
-    """Return the queries of a collection as they are when equal texts are joined
-    (`pyrite.ranking.collections.checks.join_repeats`): query (the first id), text, split.
-    """
-    splits = judgements.select("query", "split").unique(maintain_order=True)
-    named = _named_texts(queries).join(splits, on="query", how="inner", maintain_order="left")
-    return named.group_by("text", maintain_order=True).agg(
-        pl.col("query").first(), pl.col("split").sort_by(PRECEDENCE).first()
-    )
-
-
-def _named_texts(queries: pl.DataFrame) -> pl.DataFrame:
-    """Return the text of each query in a form that is equal if they are one query: query, text."""
-    texts = queries.select(query="id", text=normalized(queries["text"]))
-    return texts.filter(pl.col("text") != "").unique("query", keep="first", maintain_order=True)
-
-
-def _queries_of(queries: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:
-    """Return the ids (query) of all queries with some texts."""
-    return _named_texts(queries).join(texts, on="text", how="semi").select("query")
-
-
-def _without_leaks(texts: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
-    """Return the queries of collections without those that train and that another collection tests or validates."""
-    seen = pl.concat([rows.filter(pl.col("split") != TRAIN) for rows in texts])
-    trains = pl.col("split") == TRAIN  # a collection has a text once, so that what tests it is another
-    return [rows.filter(~(trains & pl.col("text").is_in(seen["text"].implode()))) for rows in texts]
-
-
-def _became_dev(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
-    """Return the queries that trained before and are of dev after."""
-    return after.filter(split=DEV).join(before.filter(split=TRAIN), on="query", how="semi")
-
-
-def _trained(rows: pl.DataFrame) -> list[str]:
-    """Return the queries that train, in order of their ids."""
-    return rows.filter(pl.col("split") == TRAIN)["query"].sort().to_list()
-
-
-def _split(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the judgements of a collection with queries that train and test, as if it were read alone.
-
-    Without a split, or with train only, a tenth of its queries is the test. dev replaces the one of both that lacks.
-    """
-    if rows["split"].null_count() < len(rows):
-        rows = rows.with_columns(pl.col("split").fill_null(TRAIN))
-        present = set(rows["split"].unique())
-        if present != {TRAIN}:
-            return rows.with_columns(pl.col("split").replace(OF_DEV.get(frozenset(present), {})))
-    return with_test(rows, max(1, round(TESTED * rows["query"].n_unique())))
-
-
-def _with_dev(texts: pl.DataFrame) -> pl.DataFrame:
-    """Return the queries that were drawn of a collection, a share of those that train as dev if it has none."""
-    final = usable(texts.select("split", id="query"))["split"]  # null if one query trains
-    return texts.with_columns(split=pl.coalesce(final, "split"))
-
-
-def _of_dev(name: str, given: pl.DataFrame, final: pl.DataFrame) -> dict[str, str]:
-    """Return the facts that queries of dev are the test of a collection, or train, for lack of others."""
-    queries = final.filter((given["split"] == DEV).fill_null(False)).unique("query")["split"]
-    counts = {NO_TEST: int((queries == TEST).sum()), NO_TRAINING: int((queries == TRAIN).sum())}
-    return counted({f"{what} ({name})": (count, "") for what, count in counts.items()})

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from pyrite.analysis.statistics.audit_rates import guards_of
-from pyrite.cluster.commands.audit import _reading, read_shown
+from pyrite.cluster.commands.audited import read_shown, reading_of
 from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import write_table
@@ -99,7 +99,7 @@ def test_hidden_positives_are_found_and_mended(collection, tmp_path, capsys, ref
     assert not (audited / "arms").exists()
     assert "arms: holds runs of other negatives" in refusal("audit", str(mended), "order=bandit", stale)
     others = f"judgements={collection / 'truth.txt'}"
-    assert " of the sample; judge all" in refusal("audit", str(study), "budget=60", others, f"out={audited}")
+    assert "; judge all, adding a grade" in refusal("audit", str(study), "budget=60", others, f"out={audited}")
     assert "the sample in " in refusal("audit", str(study), "budget=5", f"judgements={judged}", f"out={audited}")
     assert "is one folder that is named twice" in refusal("audit", str(study), f"{study}/", f"out={tmp_path / 'two'}")
     # Studies are named by the folders in which they differ, and a sample is that of its negatives.
@@ -141,7 +141,7 @@ def test_a_mined_folder_is_audited_and_one_without_a_record_refused(collection, 
     lines = [f"{query} 0 {document} 1\n" for query, document in asked]
     refused = [
         (["".join(lines), "broken\n"], [], "judged.txt:11: broken line"),
-        (["".join(lines[1:]), lines[0].replace(" 1\n", " -1\n")], [], "lacks 1 judgement of the sample (document "),
+        (["".join(lines[1:]), lines[0].replace(" 1\n", " -1\n")], [], "lacks 1 judgement of the sample (the first: "),
         (["a 0 b 1\n"], ["order=bandit"], "judges none of the negatives"),
     ]
     for content, options, says in refused:
@@ -191,7 +191,7 @@ def test_the_collection_of_a_study_is_that_of_its_runs(tmp_path, line, options):
     """An experiment may name it, or nothing does: then it is that of a run without options."""
     storage = Storage(str(tmp_path))
     write_config(storage, {"verb": "study", "overrides": ["function=bm25"], "collections": {"0": "a"}})
-    assert list(map(shlex.split, _reading(storage, [line]))) == [options]
+    assert list(map(shlex.split, reading_of(storage, [line]))) == [options]
 
 
 @pytest.mark.nightly
