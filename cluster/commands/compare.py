@@ -42,7 +42,7 @@ from pyrite.cluster.output.result_store import BUILT_FROM, ResultStore
 from pyrite.cluster.output.storage import Storage, output_place
 from pyrite.cluster.output.tables import required_scan, required_trials
 from pyrite.cluster.output.terminal import applying
-from pyrite.cluster.plan.shared_options import UNTRAINED
+from pyrite.cluster.plan.shared_options import MEASUREMENT, UNTRAINED, refuse_unlike_measurement
 from pyrite.cluster.reports.publish import publish
 from pyrite.cluster.reports.study_results import test_limit
 from pyrite.ranking.errors import refuse
@@ -123,6 +123,7 @@ def over_seeds(
     compared = [key for key in options if key not in UNTRAINED]
     trials, repeated = pool(studies, compared, common)
     trials = trials.select(*measured, pl.exclude(*measured))  # a comparison leads with the first
+    _refuse_unlike(trials)
     others, ignored = other_results(studies), set.union(*map(collections_of, studies)) - common
     said = {
         words.SAME: not differences,
@@ -140,6 +141,14 @@ def over_seeds(
     conclusion = comparison.verdict(summary, test_limit=test_limit)
     verdict = verdict_section(conclusion, summary, comparison.trials.clear(), Letters())
     return [verdict, *sections, *(replace(section, terminal=[methods]) for section in results(summary))]
+
+
+def _refuse_unlike(trials: pl.DataFrame) -> None:
+    """Refuse methods of studies that are measured over other candidates, test queries or judgements."""
+    lines = {shlex.join(without(shlex.split(line), {"seed"})) for line in trials["overrides"]}
+    configs = filter(None, map(recorded_or_none, sorted(lines)))
+    options = [option for option in MEASUREMENT if option != "measures"]  # of which those in common are compared
+    refuse_unlike_measurement(configs, options, "compare", "compare studies that are measured alike")
 
 
 def queries_once(studies: Sequence[Compared]) -> pl.LazyFrame:

@@ -44,6 +44,8 @@ MEASUREMENT: Mapping[str, Callable[[Config], Any]] = {
 
 Each with what its runs have in common: others may have another value, since they are never compared with these.
 """
+ONCE = "give {}= once, for all methods"
+"""What to do about runs of a study that are measured differently."""
 SHARED = (*UNTRAINED, *MEASUREMENT, *OF_PLACES)
 """Options that all compared runs share, and groups of them."""
 
@@ -53,20 +55,25 @@ def is_shared(key: str) -> bool:
     return is_within(key, SHARED) and key not in IDENTIFIED
 
 
-def refuse_unlike_measurement(configs: Iterable[Config]) -> None:
+def refuse_unlike_measurement(
+    configs: Iterable[Config], options: Iterable[str] = MEASUREMENT, where: str = "methods", remedy: str = ONCE
+) -> None:
     """Refuse runs that would be compared though they have other measures, test queries, candidates or judgements.
 
     Options are compared as composed: a scale, or a mapping such as `limits={test: 20}`, sets them too. Of origins, only
     those count that several runs have.
+
+    Args:
+        options: those of `MEASUREMENT` that are compared.
+        where, remedy: parts of the message; braces in the remedy stand for the key.
     """
     known: dict[str, str] = {}
     for config in configs:
-        for option, common in MEASUREMENT.items():
+        for option in options:
             for key, value in _options(config, option):
                 given = override_of(key, value)
-                other = known.setdefault(digest([key, common(config)]), given)
-                what = f"two methods have {other} and {given}"
-                refuse(given != other, what, "methods", f"give {key}= once, for all methods")
+                other = known.setdefault(digest([key, MEASUREMENT[option](config)]), given)
+                refuse(given != other, f"two methods have {other} and {given}", where, remedy.format(key))
 
 
 def _options(config: Config, option: str) -> Iterator[tuple[str, Any]]:

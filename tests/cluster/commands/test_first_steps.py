@@ -124,6 +124,23 @@ def test_options_that_differ_are_listed_and_compared_by_seed(tmp_path):
     assert compare([one, two]).sections[0].last  # the verdict, on top of the page and at the end of the terminal
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ("origin.bm25.depth=3", "origin.bm25.depth=100", "origin.bm25.depth=3"),
+        ("scale=tiny", "scale=small", "limits.test="),
+        ("", "encoding.relevant_from=2", "encoding.relevant_from=2"),
+    ],
+)
+def test_studies_that_are_measured_differently_are_not_compared(tmp_path, first, second, said):
+    """A ranker is better among three candidates than among a hundred, whatever it was trained on."""
+    one = study(tmp_path / "one", {"bm25": [0.4, 0.5, 0.3]}, first)
+    two = study(tmp_path / "two", {"bm25": [0.5, 0.7, 0.6]}, second)
+    with pytest.raises(BadInput, match=r"^compare: two methods have .*; compare studies that are measured alike") as no:
+        compare([one, two])
+    assert said in str(no.value)
+
+
 def test_agents_are_the_sample_of_a_method_under_both_options():
     """The differences of three agents are .1, .2 and .3 at each seed. A row per agent would test each over seeds."""
     rows = [
