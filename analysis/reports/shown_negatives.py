@@ -21,6 +21,8 @@ LETTERS = 200
 """Letters of a text that are shown."""
 EASY = ("in_batch", "random")
 """Functions that do not look for hard negatives."""
+MANY = 0.05
+"""The share of negatives that were not there from which the terminal says so."""
 LISTED = 3
 """The most methods and functions that a sentence names."""
 BINS = 60
@@ -65,53 +67,61 @@ def suspects_section(
         out: the study's folder, as commands name it.
     """
     shares = _shares(trials, samplers, "misranked", ("negatives",), EASY)
-    if not shares:
+    if shares.is_empty():
         return []
     recorded = trials["overrides"].str.contains("sampling.recorded").any()
     then = words.SAMPLE.format(words.AUDIT.format(out) if recorded else words.RECORD_FIRST)
-    line = words.SUSPECTS.format(shares=shares, then=then)
+    line = words.SUSPECTS.format(shares=_named(shares), then=then)
     return [Section("", [line], [line, ""], last=True)]
 
 
 def empty_places_section(trials: pl.DataFrame, samplers: pl.DataFrame | pl.LazyFrame | None) -> list[Section]:
     """Return a sentence on the negatives of each method that were not there, since too few candidates were left.
 
-    Those of the batch are left out: every batch has documents that are no negatives of some of its queries.
+    Those of the batch are left out: every batch has documents that are no negatives of some of its queries. The
+    terminal says it of many.
     """
-    shares = _shares(trials, samplers, "missing", ("missing", "negatives"), ("in_batch",), none=False)
-    line = words.EMPTY_PLACES.format(shares)
-    return [Section("", [line], [line, ""], last=True)] if shares else []
+    shares = _shares(trials, samplers, "missing", ("missing", "negatives"), ("in_batch",)).filter(pl.col("share") > 0)
+    if shares.is_empty():
+        return []
+    line = words.EMPTY_PLACES.format(_named(shares))
+    return [Section("", [line], [line, ""] if shares["share"][0] >= MANY else [], last=True)]
 
 
 def _shares(
     trials: pl.DataFrame, samplers: pl.DataFrame | pl.LazyFrame | None,
-    part: str, whole: Collection[str], without: Collection[str], none: bool = True,
-) -> str:  # fmt: skip
-    """Name the methods and functions with the largest shares of negatives; empty if nothing is known.
+    part: str, whole: Collection[str], without: Collection[str],
+) -> pl.DataFrame:  # fmt: skip
+    """Return shares of negatives, the largest first: ranker, method (as named in the report), function, share, others
+    (whether other rankers have rows).
 
     Args:
-        part, whole: columns of `samplers.parquet`, of which the second are added up.
+        part, whole: columns of `samplers.parquet`, of which the second are added up. Without them there is no row.
         without: functions that are left out.
-        none: whether shares of 0 count.
     """
     if samplers is None or not {part, *whole} <= {*samplers.lazy().collect_schema().names()}:
-        return ""
+        return pl.DataFrame()
     of_runs = with_methods(trials).select("run", "method", "ranker").lazy()
     looked = samplers.lazy().filter(~pl.col("function").is_in(without))
     looked = looked.join(of_runs, on="run", maintain_order="left")
     sums = looked.group_by("ranker", "method", "function", maintain_order=True).agg(
         part=pl.col(part).sum(), whole=pl.sum_horizontal(whole).sum()
     )
-    sums = sums.filter(pl.col("whole") > 0, none | (pl.col("part") > 0))
-    sums = sums.with_columns(share=pl.col("part") / pl.col("whole"))
-    rows = sums.sort("share", descending=True, maintain_order=True).collect()
-    names, several = distinct_names(with_methods(trials)["method"].unique()), rows["ranker"].n_unique() > 1
-    shares = [
-        words.SHARE.format(**row | {"method": names[row["method"]]}) + f" ({row['ranker']})" * several
-        for row in rows.head(LISTED).iter_rows(named=True)
+    names = distinct_names(with_methods(trials)["method"].unique())
+    shares = sums.filter(pl.col("whole") > 0).with_columns(
+        pl.col("method").replace(names), share=pl.col("part") / pl.col("whole"), others=pl.col("ranker").n_unique() > 1
+    )
+    return shares.sort("share", descending=True, maintain_order=True).collect()
+
+
+def _named(shares: pl.DataFrame) -> str:
+    """Name the methods and functions with the largest shares."""
+    named = [
+        words.SHARE.format(**row) + f" ({row['ranker']})" * row["others"]
+        for row in shares.head(LISTED).iter_rows(named=True)
     ]
-    fewer = [words.FEWER.format(counted(len(rows) - LISTED, "other"))] if len(rows) > LISTED else []
-    return ", ".join([*shares, *fewer])
+    fewer = [words.FEWER.format(counted(len(shares) - LISTED, "other"))] if len(shares) > LISTED else []
+    return ", ".join([*named, *fewer])
 
 
 def _long(text: str) -> Cell:

@@ -60,3 +60,6 @@ def test_places_that_stayed_empty_are_counted():
     line = "Places for negatives that stayed empty, since too few candidates were left: 25.0% of bm25's with bm25."
     assert (section.parts, section.terminal, section.last) == ([line], [line, ""], True)
     assert empty_places_section(trials("random"), frame.filter(function="random")) == []
+    (few,) = empty_places_section(trials("bm25"), frame.with_columns(missing=pl.lit(1))[:1])
+    assert "were left: 3.2% of bm25's with " in few.parts[0]
+    assert few.terminal == []
