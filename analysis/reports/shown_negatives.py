@@ -100,7 +100,7 @@ def _shares(
         without: functions that are left out.
     """
     if samplers is None or not {part, *whole} <= {*samplers.lazy().collect_schema().names()}:
-        return pl.DataFrame()
+        return pl.DataFrame(schema={"share": pl.Float64})
     of_runs = with_methods(trials).select("run", "method", "ranker").lazy()
     looked = samplers.lazy().filter(~pl.col("function").is_in(without))
     looked = looked.join(of_runs, on="run", maintain_order="left")
