@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AgentNeeds:
-    """What an agent needs of the runs that use it.
+    """Declares what the runs of an agent must have.
 
     Args:
         functions: the names of the functions that it chooses among.

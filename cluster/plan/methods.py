@@ -123,7 +123,7 @@ def compared(methods: Sequence[Method], given: Sequence[str], named: bool = Fals
 def with_added(methods: Sequence[Method], given: Sequence[str], named: bool, added: Sequence[str]) -> list[Pair]:
     """Return the lines of `compared`, and behind them those with values that are added to them later.
 
-    Each value is added to what is compared before it: alone, in the place of the line's or the user's. What is added
+    Each value is added to what is compared before it: alone, instead of the line's or the user's. What is added
     has no label, so that each label names what it named.
 
     Args:

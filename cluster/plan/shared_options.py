@@ -65,7 +65,7 @@ def refuse_unlike_measurement(
 
     Args:
         options: those of `MEASUREMENT` that are compared.
-        where, remedy: parts of the message; braces in the remedy stand for the key.
+        where, remedy: parts of the message; the key is filled into the remedy's braces.
     """
     known: dict[str, str] = {}
     for config in configs:

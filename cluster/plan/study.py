@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
+from pyrite.analysis.counted import applying
 from pyrite.analysis.methods import FIRST_SEEDS
 from pyrite.cluster.config.override import key_of, values_by_key, without
 from pyrite.cluster.config.precision import automatic, with_precision
@@ -128,21 +129,24 @@ class StudyPlan:
     @property
     def unlabelled(self) -> str:
         """A line with the labels that methods of the experiment lose, since the user replaces options of theirs, or
-        that go on with what differs, since the user sweeps over other negatives."""
+        that end with what differs, since the user sweeps over other negatives."""
         lines = [line for line in lines_of(self._designed) if line.label]
         of_lines = set(chain.from_iterable(line.keys for line in lines))
         replaced = sorted(of_lines.intersection(map(key_of, self.arguments)))
-        left = {point.label for point in self._points()}
+        left = {point.label or "" for point in self._points()}
         lost = [line.label for line in lines if line.label not in left]
-        apart = sorted(str(name) for name in left if any(f"{name}".startswith(f"{label} · ") for label in lost))
-        if self.options.get("methods") or not (lost and (replaced or apart)):
+        if self.options.get("methods") or not lost:
             return ""
+        beginnings = tuple(map("{} · ".format, lost))
+        apart = sorted(name for name in left if name.startswith(beginnings))
         is_compared = self.design.get("baseline") in lost and not self.options.get("baseline")
         ending = "; no method is the baseline now, unless baseline='KEY=VALUE …' names one" * is_compared
-        if not replaced:
-            return f"a label of the experiment goes on with what is swept, as in {apart[0]!r}{ending}"
         what = f"{' and '.join(replaced)} replaces what {len(lost)} of the experiment's {len(lines)} labels mean"
-        return f"{what}: these methods go by their options, and equal ones count once{ending}"
+        said = {
+            f"{what}: these methods go by their options, and equal ones count once": replaced,
+            f"labels of the experiment end with what is swept, as in {''.join(map(repr, apart[:1]))}": apart,
+        }
+        return next((f"{line}{ending}" for line in applying(said)), "")
 
     def runs(self) -> tuple[list[Planned], list[Point]]:
         """Return the runs that are known before it starts, and the points whose runs are proposed later.

@@ -309,7 +309,7 @@ class _Content:
             self._rows.append((query, identifier, document.grade, score, split, file, line))
 
     def comparable(self, rows: Iterator[tuple[int, dict[str, Any]]], of_one: Callable[[], bool]) -> Iterator[Row]:
-        """Yield rows without the scores beside them that are not on the scale of the positive's, and count these.
+        """Yield rows without scores that are not on the scale of the positive's, and count these.
 
         Args:
             of_one: returns whether all scores are on one scale, for tables that don't say it.

@@ -109,11 +109,11 @@ def test_labels_that_go_on_with_a_swept_value_are_said():
     more = study("encoder", "ranker.checkpoint=FOLDER", "selector=uniform,top")
     assert len({point.label for point in more.points()}) == len(more.points()) == 6
     assert more.unlabelled == (
-        "a label of the experiment goes on with what is swept, as in '+1 BM25 · top'; no method is the baseline now, "
+        "labels of the experiment end with what is swept, as in '+1 BM25 · top'; no method is the baseline now, "
         "unless baseline='KEY=VALUE …' names one"
     )
     named = study("encoder", "ranker.checkpoint=FOLDER", "selector=uniform,top", "baseline='in the batch · uniform'")
-    assert named.unlabelled == "a label of the experiment goes on with what is swept, as in '+1 BM25 · top'"
+    assert named.unlabelled == "labels of the experiment end with what is swept, as in '+1 BM25 · top'"
     assert study("encoder", "ranker.checkpoint=FOLDER", "selector=top").unlabelled == ""
 
 
