@@ -1,14 +1,15 @@
 """Plants hidden positives, and measures whether a guard pays by how many of them are shown as negatives.
 
-    python -m benchmarks.guard_dose OUT --collection NAME OVERRIDES [--teacher FOLDER] [--rates R …] [--seeds N]
-        [--hours H] [--cores N] [--report]
+    python -m benchmarks.guard_dose OUT --collection NAME OVERRIDES [--teacher FOLDER] [--encoder FOLDER]
+        [--guards G …] [--hardness H …] [--rates R …] [--seeds N] [--hours H] [--cores N] [--report]
 
 Judgements of training queries are hidden at each rate (0, 1, 5, 20, 50%); dev and test queries keep theirs. Each rate
-is a BEIR folder in OUT. Static vectors are trained with negatives of three hardnesses (uniform over BM25's list,
-SimANS, the highest BM25 scores), without a guard, with one by BM25's scores, and with one by --teacher's. It prints the
-share of negatives shown that are hidden positives, what each guard gains, and, from two collections on, how well a line
-that is fitted to the others predicts a collection's gains from 300 judged negatives. OVERRIDES are those of the
-collection, in quotes: --collection cranfield "collection=beir collection.path=FOLDER". It continues where it stopped.
+is a BEIR folder in OUT. Static vectors, or the whole encoder that --encoder names, are trained with negatives of three
+hardnesses (uniform over BM25's list, SimANS, the highest BM25 scores), without a guard, with one by BM25's scores, and
+with one by --teacher's. It prints the share of negatives shown that are hidden positives, what each guard gains, and,
+from two collections on, how well a line that is fitted to the others predicts a collection's gains from 300 judged
+negatives. OVERRIDES are those of the collection, in quotes: --collection cranfield "collection=beir
+collection.path=FOLDER". It continues where it stopped.
 """
 
 from __future__ import annotations
@@ -43,10 +44,15 @@ RELATIVE = 0.05
 JUDGED = 300
 SHARES = {"train": 0.6, "dev": 0.2, "test": 0.2}
 RUNS = [
-    "ranker=static", "ranker.spread=0", "scale=medium", "optimizer.lr=.032", "training.patience=99",
-    "function=[in_batch,bm25]", "negatives.bm25=1", "selector=uniform", f"selector.bm25={','.join(HARDNESS)}",
+    "scale=medium", "training.patience=99", "function=[in_batch,bm25]", "negatives.bm25=1", "selector=uniform",
     "sampling.recorded=1.0", "origin=bm25",
 ]  # fmt: skip
+STATIC = ["ranker=static", "ranker.spread=0", "optimizer.lr=.032"]
+ENCODER = [
+    "ranker=bi_encoder", "ranker.max_query=32", "ranker.max_document=64", "ranker.precision=float32",
+    "optimizer.lr=5e-5", "training.batch_size=128", "training.chunk=32",
+]  # fmt: skip
+GUARDS = ("none", "BM25", "teacher")
 
 
 def split_of(collection: Collection) -> pl.DataFrame:
@@ -82,9 +88,7 @@ def plant(collection: Collection, rate: float, folder: Path) -> None:
     hidden.select("query", "document").write_csv(folder / "hidden.tsv", separator="\t")
 
 
-def studied(
-    overrides: str, name: str, rate: float, guard: str, teacher: str, seeds: int, epochs: int | None, out: Path
-) -> Result:
+def studied(chosen: argparse.Namespace, overrides: str, name: str, rate: float, guard: str, out: Path) -> Result:
     """Plant a rate, train all hardnesses under a guard, and return the values and the shares of hidden positives."""
     folder = out.with_name(f"{name}-{rate:g}")
     if not (folder / "hidden.tsv").exists():
@@ -92,9 +96,11 @@ def studied(
         reader = build(config["collection"], "collection", trust="composed")
         plant(open_collection(reader, out.with_name("cache")), rate, folder)
     margins = {"none": [], "BM25": [f"guard.relative={RELATIVE}"]}
-    margins["teacher"] = [f"guard.relative={RELATIVE}", f"guard.ranker={teacher}"]
-    options = [*RUNS, *margins[guard], "collection=beir", f"collection.path={folder}", f"seeds={seeds}", "local=true"]
-    options += [] if epochs is None else [f"training.max_epochs={epochs}"]
+    margins["teacher"] = [f"guard.relative={RELATIVE}", f"guard.ranker={chosen.teacher}"]
+    ranker = [*ENCODER, f"ranker.checkpoint={chosen.encoder}"] if chosen.encoder else STATIC
+    options = [*RUNS, *ranker, f"selector.bm25={','.join(chosen.hardness)}", *margins[guard]]
+    options += ["collection=beir", f"collection.path={folder}", f"seeds={chosen.seeds}", "local=true"]
+    options += [] if chosen.epochs is None else [f"training.max_epochs={chosen.epochs}"]
     study = pyrite.study(resume=out) if (out / "config.yaml").exists() else pyrite.study([*options, f"out={out}"])
     values = study.queries.filter(origin="bm25").group_by("run").agg(value=pl.col("AP@100").mean())
     hidden = pl.read_csv(folder / "hidden.tsv", separator="\t", schema={"query": pl.String, "document": pl.String})
@@ -108,13 +114,10 @@ def studied(
 
 def units(chosen: argparse.Namespace) -> list[Unit]:
     """Return the studies: all guards of a rate together, from both ends of the rates."""
-    guards = ["none", "BM25", *(["teacher"] if chosen.teacher else [])]
+    guards = chosen.guards or (GUARDS if chosen.teacher else GUARDS[:2])
     ordered = sorted(chosen.rates, key=lambda rate: (rate not in (0.0, max(chosen.rates)), -rate))
     return [
-        Unit(
-            f"{name}-{rate:g}-{guard}",
-            partial(studied, overrides, name, rate, guard, chosen.teacher, chosen.seeds, chosen.epochs),
-        )
+        Unit(f"{name}-{rate:g}-{guard}", partial(studied, chosen, overrides, name, rate, guard))
         for rate, (name, overrides), guard in itertools.product(ordered, chosen.collection, guards)
     ]
 
@@ -188,6 +191,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--collection", nargs=2, action="append", default=[], metavar=("NAME", "OVERRIDES"))
     parser.add_argument("--teacher", default="", help="an encoder whose scores guard, e.g. MiniLM's folder")
+    parser.add_argument("--encoder", default="", help="a whole encoder to train instead of static vectors")
+    parser.add_argument("--guards", nargs="+", choices=GUARDS, help="instead of all")
+    parser.add_argument("--hardness", nargs="+", choices=HARDNESS, default=list(HARDNESS))
     parser.add_argument("--rates", type=float, nargs="+", default=list(RATES))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, help="instead of those of scale=medium")
