@@ -459,8 +459,8 @@ def test_a_study_on_ray_stops_what_is_behind(
     says = "which runs are stopped depends on the order in which results arrive"
     assert "a scheduler of Ray Tune" in refusal("study", *asked, "local=true", f"out={out}")
     with monkeypatch.context() as patch:
-        for name in ("analysis.reports.study_report.study_report", "cluster.reports.study_results.report_study"):
-            patch.setattr(f"pyrite.{name}", lambda *_: pytest.fail("done in this process"))
+        for name in ("study_report", "report_study"):
+            patch.setattr(f"pyrite.cluster.commands.study_end.{name}", lambda *_: pytest.fail("done in this process"))
         assert command("study", *asked, "concurrent=1", f"out={out}") == 0
     assert f"trial_scheduler: {says}" in capsys.readouterr().out.replace("\n", " ")
     (folder,) = experiments
