@@ -50,7 +50,7 @@ RUNS = [
 STATIC = ["ranker=static", "ranker.spread=0", "optimizer.lr=.032"]
 ENCODER = [
     "ranker=bi_encoder", "ranker.max_query=32", "ranker.max_document=64", "ranker.precision=float32",
-    "optimizer.lr=5e-5", "training.batch_size=128", "training.chunk=32",
+    "optimizer.lr=5e-5", "training.batch_size=16",
 ]  # fmt: skip
 GUARDS = ("none", "BM25", "teacher")
 
