@@ -50,8 +50,8 @@ from pyrite.analysis.reports.shown_negatives import (
 )
 from pyrite.analysis.reports.verdict_section import NO_COMMANDS, Commands, verdict_section
 from pyrite.analysis.statistics.comparison import named_baseline
-from pyrite.analysis.statistics.contrasts import check_contrasts
 from pyrite.analysis.statistics.crossed import deviation
+from pyrite.analysis.statistics.named_methods import check_contrasts
 from pyrite.analysis.statistics.sequential import SequentialRule
 from pyrite.analysis.statistics.summary import baseline_of
 from pyrite.analysis.statistics.verdict import Conclusion

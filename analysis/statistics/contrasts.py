@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, product
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import polars as pl
 
-from pyrite.analysis.methods import LABEL, swept, with_methods
+from pyrite.analysis.statistics.compared_runs import Pair, compared_runs
 from pyrite.analysis.statistics.comparison import LEAST_SEEDS, MethodRuns, adjust, compare
 from pyrite.analysis.statistics.crossed import Floats, deviation, mean
-from pyrite.analysis.statistics.paired import MeasuredRun, complete_runs, differences
+from pyrite.analysis.statistics.named_methods import NamedRuns, named_methods
+from pyrite.analysis.statistics.paired import differences
 from pyrite.analysis.statistics.places import Place, Places
-from pyrite.ranking.errors import BadInput, refuse
 
-OR = " | "
-NO_PAIR = "no finished run of the same seed"
-OTHER_QUERIES = "values of different queries"
 TESTED = ("low_both", "high_both", "p_both", "equal_p", "p")
 """Columns that are empty with fewer than LEAST_SEEDS pairs."""
 _number, _text = pl.Float64, pl.String
@@ -34,28 +28,6 @@ SCHEMA: dict[str, Any] = {
     ),
 }
 """Columns of contrasts.parquet."""
-
-
-class NamedMethod(NamedTuple):
-    """A method of one ranker that a contrast names."""
-
-    ranker: str
-    name: str
-
-
-Pair = tuple[NamedMethod, NamedMethod]
-
-
-class Named(NamedTuple):
-    """The methods that some words name.
-
-    Args:
-        planned: the rankers that have such runs, finished or not.
-        methods: the method of each ranker that has finished ones.
-    """
-
-    planned: set[str]
-    methods: Mapping[str, NamedMethod]
 
 
 def planned_contrasts(
@@ -77,7 +49,7 @@ def planned_contrasts(
         The columns that docs/reference/results.md documents, one row per origin, opponent and ranker, which are one
         family of Holm's method; and a line for each contrast that can't be made, or lacks runs.
     """
-    chosen, lines = _chosen(places.trials, requested)
+    chosen, lines = named_methods(places.trials, requested)
     if not chosen:
         return pl.DataFrame(schema=SCHEMA), lines
     pairs, repeated = _pairs(chosen)
@@ -89,7 +61,7 @@ def planned_contrasts(
         for place in places.at([evaluation]):
             by_ranker[place.key["ranker"]][place.key["collection"]] = place
         for pair in pairs:
-            found = _complete(pair, [by_ranker[method.ranker] for method in pair])
+            found = compared_runs(pair, [by_ranker[method.ranker] for method in pair])
             both = " and ".join(f"{method.name} ({method.ranker})" if several else method.name for method in pair)
             if found.fault:
                 lines.append(f"{both} have {found.fault} over {evaluation[0]}; they are not compared")
@@ -104,43 +76,7 @@ def planned_contrasts(
     return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None), list(dict.fromkeys(lines))
 
 
-def _chosen(trials: pl.DataFrame, requested: Sequence[str]) -> tuple[dict[str, Named], list[str]]:
-    """Return the methods that are compared, by the words that name them, none without the first, and a line for
-    each that is left out."""
-    methods = with_methods(trials).select("run", "collection", "ranker", "method")
-    runs = trials.drop("collection", "ranker").join(methods, on="run", maintain_order="left")
-    chosen, lines = dict[str, Named](), list[str]()
-    for words in requested:
-        matching = _matching(runs, words)
-        named = Named(set(matching["ranker"]), _named(matching.filter(status="done")))
-        if named.methods:
-            chosen[words] = named
-            missing = sorted(named.planned - named.methods.keys())
-            lines += [f"no finished run of {ranker} has {words!r} in its overrides" for ranker in missing]
-        else:
-            lines.append(f"no finished run has {words!r} in its overrides; it is left out")
-        if not chosen:  # nothing to compare the others with
-            break
-    return chosen, lines
-
-
-def _named(done: pl.DataFrame) -> dict[str, NamedMethod]:
-    """Return the method of each ranker; of several, the one that validated best, on the collections that all have.
-
-    Methods with a run that diverged before its first validation come last.
-    """
-    dev, method = pl.col("dev"), pl.col("method")
-    values = done.with_columns(dev=pl.col("curve_validation").list.max())
-    means = values.group_by("ranker", "method", "collection").agg(dev.mean())
-    shared = method.n_unique().over("ranker", "collection") == method.n_unique().over("ranker")
-    means = means.filter(shared | ~shared.any().over("ranker"))
-    best = means.group_by("ranker", "method").agg(dev.mean().fill_nan(None))
-    best = best.sort("ranker", "dev", "method", descending=[False, True, False], nulls_last=True)
-    best = best.unique("ranker", keep="first", maintain_order=True)
-    return {ranker: NamedMethod(ranker, name) for ranker, name in best.select("ranker", "method").iter_rows()}
-
-
-def _pairs(chosen: Mapping[str, Named]) -> tuple[list[Pair], list[str]]:
+def _pairs(chosen: Mapping[str, NamedRuns]) -> tuple[list[Pair], list[str]]:
     """Pair the first method with each of the others, ranker by ranker, or of all rankers if no ranker has runs of
     both; return a line for each that is named twice, too."""
     (words, (planned, first)), *others = chosen.items()
@@ -159,72 +95,6 @@ def _pairs(chosen: Mapping[str, Named]) -> tuple[list[Pair], list[str]]:
     return pairs, lines
 
 
-@dataclass(frozen=True)
-class ComparedRuns:
-    """The runs of two methods that are complete on both sides.
-
-    Args:
-        methods: both, with one run per agent and seed.
-        by_query: the values of each of these runs, of the queries of one collection after another.
-        planned: the number of the methods' runs, finished or not.
-        compared: the number of runs that are compared.
-        fault: the reason why nothing can be compared; empty if there is none.
-    """
-
-    methods: tuple[MethodRuns, MethodRuns]
-    by_query: Mapping[str, Floats]
-    planned: int
-    compared: int
-    fault: str
-
-
-def _complete(pair: Pair, of_rankers: Sequence[Mapping[str, Place]]) -> ComparedRuns:
-    """Return the runs of two methods that can be compared: of agents and seeds that have runs on all collections.
-
-    Args:
-        of_rankers: the places of each method's ranker, by collection.
-    """
-    planned, fault = 0, ""
-    values: Mapping[str, Floats] = {}
-    units = list[tuple[Units, Units]]()
-    for method, places in zip(pair, of_rankers, strict=True):
-        planned += sum(len(place.results.filter(method=method.name)) for place in places.values())
-    for collection in sorted(of_rankers[0].keys() & of_rankers[1].keys()):
-        first, other = (places[collection] for places in of_rankers)
-        if pair[0].name in first.finished and pair[1].name in other.finished:
-            values = first.by_query
-            one, two = (
-                [run for run in place.finished[method.name].runs if run.name in values]
-                for place, method in zip((first, other), pair, strict=True)
-            )
-            one, two = complete_runs(one, two)
-            units.append((_units(one), _units(two)))
-            fault = OTHER_QUERIES if len({np.isnan(values[run.name]).tobytes() for run in (*one, *two)}) > 1 else fault
-    by_query, methods, compared = dict[str, Floats](), list[MethodRuns](), 0
-    for side, method in enumerate(pair):
-        of_collections = [both[side] for both in units]
-        runs = list[MeasuredRun]()
-        for agent, seed in sorted(set.intersection(*map(set, of_collections))) if units else []:
-            same = [of[agent, seed] for of in of_collections]
-            name = f"{side} {agent} {seed}"
-            by_query[name] = np.concatenate([np.mean([values[run.name] for run in each], axis=0) for each in same])
-            runs.append(MeasuredRun(float(np.nanmean(by_query[name])), seed, agent, name=name))
-            compared += sum(map(len, same))
-        methods.append(MethodRuns({"ranker": method.ranker, "method": method.name}, runs))
-    return ComparedRuns((methods[0], methods[1]), by_query, planned, compared, fault if compared else NO_PAIR)
-
-
-Units = Mapping[tuple[str, int], Sequence[MeasuredRun]]
-
-
-def _units(runs: Sequence[MeasuredRun]) -> Units:
-    """Return the runs of each agent and seed."""
-    units = defaultdict[tuple[str, int], list[MeasuredRun]](list)
-    for run in runs:
-        units[run.agent, run.seed].append(run)
-    return units
-
-
 def _contrast(
     first: MethodRuns, second: MethodRuns, by_query: Mapping[str, Floats], equal_within: float | None
 ) -> dict[str, Any]:
@@ -241,36 +111,3 @@ def _contrast(
         "difference": mean(differences(first.runs, second.runs)),
         **{name: tests[name] if able else float("nan") for name in TESTED},
     }
-
-
-def check_contrasts(trials: pl.DataFrame, requested: Sequence[str], complete: bool = True) -> None:
-    """Check that the methods of contrasts are planned, each another one; not `complete` if a search adds runs."""
-    refuse(len(requested) < 2, "a contrast takes two methods", "contrasts", "give words of each")
-    runs: dict[frozenset[str], str] = {}
-    for words in requested:
-        matching = frozenset(_matching(trials, words)["run"]) or frozenset([words])
-        if complete and matching == {words}:
-            raise BadInput(f"no run of this study has {words!r} in its overrides", "contrasts", _choices(trials))
-        if matching in runs:
-            same = f"{words!r} twice" if words == runs[matching] else f"{runs[matching]!r} and {words!r}, the same runs"
-            raise BadInput(f"compares {same}", "contrasts", "leave one of them out")
-        runs[matching] = words
-
-
-def _choices(trials: pl.DataFrame) -> str:
-    """Return the words of the overrides that only some runs have, for messages."""
-    texts = [shlex.split(text) for text in trials["overrides"]]
-    shared = set[str]().union(*texts[:1]).intersection(*texts)
-    words = [word for word in dict.fromkeys(chain(*texts)) if word not in shared and not word.startswith("seed=")]
-    labels = swept(trials).filter(key=LABEL)["value"].unique(maintain_order=True)
-    return f"choose from {', '.join([*labels, *words])}" if [*labels, *words] else "this study has one method"
-
-
-def _matching(trials: pl.DataFrame, requested: str) -> pl.DataFrame:
-    """Return the runs whose method has a label, or else words in its overrides."""
-    labelled = pl.col("swept").list.eval(
-        (pl.element().struct.field("key") == LABEL) & (pl.element().struct.field("value") == requested)
-    )
-    of_label = trials.filter(labelled.list.any())
-    named = pl.any_horizontal(pl.col("overrides").str.contains(words, literal=True) for words in requested.split(OR))
-    return of_label if len(of_label) else trials.filter(named)

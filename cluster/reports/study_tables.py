@@ -20,7 +20,7 @@ from pyrite.analysis.methods import (
     with_methods,
 )
 from pyrite.analysis.statistics.comparison import named_baseline
-from pyrite.analysis.statistics.contrasts import check_contrasts
+from pyrite.analysis.statistics.named_methods import check_contrasts
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import RunRows, write_table

@@ -20,7 +20,7 @@ from pyrite.analysis.reports.report import Report, Section
 from pyrite.analysis.reports.verdict_section import NO_COMMANDS, _mining, verdict_section
 from pyrite.analysis.reports.verdict_words import WRONG_SIGNS, depends, sentence, verdict_table
 from pyrite.analysis.statistics.best_settings import best_settings
-from pyrite.analysis.statistics.contrasts import check_contrasts
+from pyrite.analysis.statistics.named_methods import check_contrasts
 from pyrite.analysis.statistics.verdict import Conclusion, Verdict
 from pyrite.analysis.study_comparison import Comparison
 from pyrite.cluster.config.comparison_command import comparison_command
