@@ -92,24 +92,31 @@ def _annotations(task: Mapping[str, Any], where: str) -> list[dict[str, str]]:
 
 def _annotation(task: Mapping[str, Any], annotation: Mapping[str, Any], where: str) -> dict[str, str]:
     """Return an annotation of Label Studio: a choice or rating, and what was written and marked next to it."""
-    by = annotation.get("completed_by")
-    values = [
-        (str(result.get("from_name", "")).lower(), result["value"])
-        for result in annotation.get("result") or ()
-        if isinstance(result, Mapping) and isinstance(result.get("value"), Mapping)
-    ]
-    marked = [value.get("text") for _, value in values if "labels" in value]
-    written = [value.get("text") for _, value in values if "labels" not in value]
+    values, by = [*_values(annotation)], annotation.get("completed_by")
+    written = _joined([value.get("text") for _, value in values if "labels" not in value])
+    marked = _joined([value.get("text") for _, value in values if "labels" in value])
+    person = {"assessor": _person(by)} if by else {}
+    grade = {} if annotation.get("was_cancelled") else _graded(values, where)
+    texts = {"note": written, "rationale": marked}
+    return _named(_inner(task, "data")) | _named(annotation) | texts | person | grade
+
+
+def _values(annotation: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the value of each control of an annotation, after its name."""
+    for result in annotation.get("result") or ():
+        if isinstance(result, Mapping) and isinstance(value := result.get("value"), Mapping):
+            yield str(result.get("from_name", "")).lower(), value
+
+
+def _graded(values: Sequence[tuple[str, Mapping[str, Any]]], where: str) -> dict[str, str]:
+    """Return the grade of an annotation, if it has one: the value of the only control for whole documents that may be
+    one, or of several, of the one with the name of a grade."""
     of_documents = [(name, value) for name, value in values if "start" not in value]
     controls = {name: value[kind] for name, value in of_documents for kind in GRADED if kind in value}
-    control = first(NAMES["grade"], controls) or (next(iter(controls), None) if len(controls) == 1 else None)
+    control = next(iter(controls)) if len(controls) == 1 else first(NAMES["grade"], controls)
     what = f"an annotation has {len(controls)} controls that may be the grade ({', '.join(controls)})"
     refuse(controls and control is None, what, where, "call one of them `grade` (its `from_name`)")
-    cancelled = annotation.get("was_cancelled")
-    grade = {} if control is None or cancelled else {"grade": _single(controls[control], where)}
-    person = {"assessor": _person(by)} if by else {}
-    texts = {"note": _joined(written), "rationale": _joined(marked)}
-    return _named(_inner(task, "data")) | _named(annotation) | texts | person | grade
+    return {} if control is None else {"grade": _single(controls[control], where)}
 
 
 def _flat(row: Mapping[str, Any], path: Path, where: str) -> dict[str, str]:
