@@ -1,9 +1,9 @@
 """Measures how often 95% intervals hold the truth, and how often a test rejects a true null, over made-up populations.
 
-Six parts, each with its repetitions (default 1,000): the rate of false negatives of `pyrite audit`, the relevant
-documents of single topics by active sampling, the convergence rate of agents, a learned method against a random one
-over agents, seeds and queries, the test over seeds and queries (`p_both`), and next to it the t-test over seeds alone,
-whose p is about other seeds and the same queries.
+Seven parts, each with its repetitions (default 1,000): the rate of false negatives of `pyrite audit`, the same where a
+part of the queries was recorded (`sampling.recorded`), the relevant documents of single topics by active sampling, the
+convergence rate of agents, a learned method against a random one over agents, seeds and queries, the test over seeds
+and queries (`p_both`), and next to it the t-test over seeds alone, whose p is about other seeds and the same queries.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from pyrite.analysis.statistics.crossed import crossed_difference
 from pyrite.analysis.statistics.paired import MeasuredRun, mean_difference
 from pyrite.pooling.adjudicators.active_sampling import ActiveSampling
 from pyrite.pooling.estimation import estimation
-from pyrite.pooling.false_negatives import draw, rate, sizes_of
+from pyrite.pooling.false_negatives import RecordedQueries, draw, rate, sizes_of
 from pyrite.pooling.pool import Pool, Topic, topic_pool
 
 SMALLEST = ["--repeat 3"]
 LEVEL = 0.05
-PARTS = ("audit", "topics", "convergence", "learned", "both")
+PARTS = ("audit", "recorded", "topics", "convergence", "learned", "both")
 AUDITS = [(share, tilt, budget) for share, tilt in ((0.002, 0.0), (0.005, 0.0), (0.02, 1.5), (0.04, 0.0), (0.04, 1.5),
           (0.2, 1.0)) for budget in (100, 300)]  # fmt: skip
 """Share of relevant negatives, how much likelier those are that are shown often, and the judgements."""
+RECORDED = ((0.1, 500, 0.1, 300), (0.3, 200, 0.1, 300), (0.3, 1000, 0.02, 300), (0.7, 200, 0.1, 100))
+"""Shares of the queries that are recorded, all queries, the mean share of relevant negatives, and the judgements."""
 BOTH = ((3, 300, 0.05, 0.006), (3, 1000, 0.05, 0.006), (5, 400, 0.05, 0.006), (10, 400, 0.02, 0.006),
         (20, 400, 0.05, 0.006), (40, 1000, 0.10, 0.006))  # fmt: skip
 """Seeds, queries, and the standard deviations of the effects of a query and of a seed (those of MedQuAD)."""
@@ -66,6 +68,24 @@ def audit(share: float, tilt: float, budget: int, repeat: int) -> Iterator[tuple
             held[policy] += estimate.low - 1e-12 <= truth <= estimate.high + 1e-12
     for name, covered in zip(("repeats", "shows once"), held / repeat, strict=True):
         yield f"audit, {share:.1%} relevant, tilt {tilt:g}, {budget} judged, a policy that {name}", float(covered)
+
+
+def recorded(share: float, queries: int, mean: float, budget: int, repeat: int) -> float:
+    """Coverage of the rate over all queries, whose shares of relevant negatives differ, from those of recorded ones."""
+    rng, held = np.random.default_rng([4, queries, int(100 * share)]), 0
+    of = np.repeat(np.arange(queries), rng.integers(5, 40, queries))
+    times = rng.geometric(0.4, len(of)).astype(np.float64)
+    relevant = (rng.random(len(of)) < rng.beta(0.5, 0.5 / mean - 0.5, queries)[of]).astype(np.float64)
+    truth = (times * relevant).sum() / times.sum()
+    for seed in range(repeat):
+        chance = np.random.default_rng(seed)
+        shown = (chance.random(queries) < share)[of]
+        drawn = draw(sizes_of([times[shown]]), budget, chance)
+        judged = np.full(int(shown.sum()), np.nan)
+        judged[drawn.order[:budget]] = relevant[shown][drawn.order[:budget]]
+        estimate = rate(times[shown], drawn.inclusion, judged, RecordedQueries(share, of[shown]))
+        held += estimate.low <= truth <= estimate.high
+    return held / repeat
 
 
 def made_up_pool(rng: np.random.Generator, topics: int = 15, runs: int = 12, documents: int = 400) -> Pool:
@@ -152,6 +172,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     measured: dict[str, Callable[[], None]] = {"audit": lambda: _covered(
         line for setting in AUDITS for line in audit(*setting, chosen.repeat)
+    ), "recorded": lambda: _covered(
+        (f"audit, {setting[0]:.0%} of {setting[1]} queries recorded, {setting[2]:.0%} relevant, {setting[3]} judged",
+         recorded(*setting, chosen.repeat)) for setting in RECORDED
     ), "topics": lambda: _covered(topics(chosen.repeat)), "convergence": lambda: _covered(
         (f"convergence rate, {agents} agents, {seeds} seeds, sd of a seed {seed:g}, an agent {agent:g}",
          convergence(seed, run, agent, agents, seeds, chosen.repeat)) for seed, run, agent, agents, seeds in AGENTS
