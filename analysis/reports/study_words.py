@@ -24,7 +24,7 @@ NOTE = (
     "memory is the peak of the process."
 )
 CORRECTIONS = {False: "Holm", True: "over all pairs, Shaffer"}
-"""How p is corrected with a baseline, and without one."""
+"""How p is corrected with a baseline or for the best, and otherwise."""
 STAR_AND_ZERO = (
     "Where a * stands next to an interval that contains 0, the method differs: p asks this alone, and the "
     "interval also bounds by how much, for all methods at once."
@@ -44,6 +44,10 @@ TO_MINE = "To mine such negatives:"
 NOT_MINED = "Such negatives can't be mined: {}."
 NO_RUN_OF = "{}: no run finished."
 SEEDS_OF_BOTH = "Differences are over the seeds that both methods finished."
+SEVERAL_STARTS = (
+    "Runs start from rankers that differ, so none of them is the baseline here; summary.csv has each method's "
+    "difference from its own."
+)
 ALONE_IS_BETTER = "{} has {}, more than any method here"
 DOES_IT_KEEP = ": does a lower optimizer.lr keep it?"
 POOLED = "All values of {} are pooled; to compare them: pyrite report {} 'factors=[{}]'."

@@ -45,7 +45,7 @@ from pyrite.analysis.reports.report import Cell, Part, Section, Table, TerminalL
 from pyrite.analysis.reports.result_sections import origin_name
 from pyrite.analysis.reports.verdict_words import depends, sentence, training, verdict_table
 from pyrite.analysis.statistics.best_settings import best_settings
-from pyrite.analysis.statistics.summary import budget_of
+from pyrite.analysis.statistics.summary import baseline_of, budget_of
 from pyrite.analysis.statistics.training_length import training_length
 from pyrite.analysis.statistics.verdict import Conclusion, Verdict, all_queries
 from pyrite.ranking.errors import BadInput
@@ -95,7 +95,7 @@ def verdict_section(
     sections.append(Section("", [], (), {"verdict.csv": verdict_table(conclusion)}))
     sections += [*_mining(conclusion, trials, commands), *_settings(trials, commands)]
     queries = "other queries" if any(map(attrgetter("known_queries"), verdicts)) else "these queries"
-    corrections = dict.fromkeys(words.CORRECTIONS[verdict.baseline is None] for verdict in verdicts if verdict.tests)
+    corrections = dict.fromkeys(words.CORRECTIONS[verdict.is_over_all_pairs] for verdict in verdicts if verdict.tests)
     tests = [test for verdict in verdicts for test in verdict.tests.values()]
     notes = {
         words.NOTE.format(" and ".join(corrections), queries): bool(tests),
@@ -189,6 +189,7 @@ def _remarks(
     missing = {
         words.NO_RUN_OF.format(", ".join(none)): len(none),
         words.SEEDS_OF_BOTH: len(failed) - len(none),
+        words.SEVERAL_STARTS: baseline_of(summary.filter(**verdict.place)) == UNTRAINED != verdict.baseline,
     }
     best = max((row["mean"] for row in verdict.rows), default=math.inf)
     ahead = [row for row in alone if row["mean"] > best]

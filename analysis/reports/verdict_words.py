@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -51,7 +52,7 @@ class Words:
 
     def listed(self, methods: Sequence[str], last: str = "and") -> str:
         """Return the names of some methods, or their number if there are many."""
-        count = len(self.verdict.rows) - 1
+        count = len(self.verdict.rows) - len(self.verdict.left_out) - 1
         if len(methods) > LISTED:
             return f"all {count} others" if len(methods) == count else f"{len(methods)} of the {count} others"
         *others, final = map(self.name, methods)
@@ -78,12 +79,19 @@ class Words:
         return f" and {verb} {span} times its time"
 
     def too_few(self) -> str:
-        """Say from how many seeds on something is tested."""
-        unit = self.verdict.unit
+        """Say from how many seeds on something is tested, and how to get them: fewer than planned have failed."""
+        unit, most = self.verdict.unit, max(row["runs"] for row in self.verdict.rows)
+        more = f"{MORE_OF[unit]}; --resume keeps the runs so far" if most < LEAST_SEEDS else "--resume runs what failed"
         return (
             f"Nothing is tested with {counted(self.verdict.seeds, unit[:-1])}: a difference can be marked from "
-            f"{LEAST_SEEDS} {unit} on ({MORE_OF[unit]}; --resume keeps the runs so far).{self.coin()}"
+            f"{LEAST_SEEDS} {unit} on ({more}).{self.coin()}"
         )
+
+    def left_out(self) -> str:
+        """Say which methods are not tested."""
+        left, unit = self.verdict.left_out, self.verdict.unit
+        verb = "shares" if len(left) == 1 else "share"
+        return f" {self.listed(left)} {verb} fewer than {LEAST_SEEDS} {unit} with others, and can't be compared."
 
     def coin(self) -> str:
         """Say how large a gain of one seed must be to mean something; nothing with several seeds."""
@@ -129,8 +137,19 @@ class Words:
 
     def may_be_better(self) -> str:
         """Say which methods may be better, and by how much at most."""
-        ahead, price = f"up to {places(self.verdict.ahead, '.4f')}", self.price(self.open(), self.take)
-        return f"{self.listed(self.open())} may be better, by {ahead},{price}".removesuffix(",")
+        by = f"by up to {places(self.verdict.ahead, '.4f')}" if self.is_bounded() else "by how much is not known"
+        return f"{self.listed(self.open())} may be better, {by},{self.price(self.open(), self.take)}".removesuffix(",")
+
+    def is_bounded(self) -> bool:
+        """Return whether it is known how far the best may be ahead: not if a difference is the same in all seeds."""
+        return math.isfinite(self.verdict.ahead)
+
+    def not_told(self) -> str:
+        """Say how far ahead the best may be, if no method is recommended."""
+        told = f"No method can be told from the others with {self.verdict.seeds} {self.verdict.unit}"
+        if self.is_bounded():
+            return f"{told}: the best is at most {places(self.verdict.ahead, '.4f')} ahead of {self.name(self.take)}"
+        return f"{told}: two differ by the same in all of them, which bounds nothing"
 
     def sample(self) -> str:
         """Return the sample that would show a small difference; empty if it is not known."""
@@ -159,13 +178,7 @@ ALONE: Sequence[Rule] = (
 )
 """Sentences that are the whole verdict; the first whose condition holds is used."""
 FIRST: Sequence[Rule] = (
-    (
-        lambda w: w.verdict.take is None,
-        lambda w: (
-            f"No method can be told from the others with {w.verdict.seeds} {w.verdict.unit}: the best is at most "
-            f"{places(w.verdict.ahead, '.4f')} ahead of {w.name(w.take)}"
-        ),
-    ),
+    (lambda w: w.verdict.take is None, Words.not_told),
     (
         lambda w: w.take == w.verdict.baseline and not w.verdict.better_than,
         lambda w: f"Keep {w.name(w.take)}: no method is shown to be better",
@@ -175,7 +188,7 @@ FIRST: Sequence[Rule] = (
         lambda w: f"Keep {w.name(w.take)}: it is better than {w.listed(w.verdict.better_than)}",
     ),
     (
-        lambda w: w.verdict.best and w.verdict.baseline is None and len(w.verdict.rows) > 2,
+        lambda w: w.verdict.best and w.verdict.baseline is None and len(w.verdict.tests) > 1,
         lambda w: (
             f"Take {w.name(w.take)}: it is the best, ahead of {w.name(w.verdict.lead.against)}, the next, "  # type: ignore[union-attr]
             f"{w.lead()}"
@@ -205,6 +218,7 @@ THEN: Sequence[Rule] = (
 )
 """What follows; all whose condition holds are used."""
 LAST: Sequence[Rule] = (
+    (lambda w: bool(w.verdict.left_out), Words.left_out),
     (
         lambda w: (not w.verdict.better_than and bool(w.open())) or w.verdict.take is None,
         lambda w: "" if len(w.verdict.equal) == len(w.verdict.rows) - 1 else w.sample(),
@@ -278,7 +292,7 @@ def verdict_table(conclusion: Conclusion) -> pl.DataFrame:
             **{name: "; ".join(getattr(verdict, name)) for name in ("better_than", "possible", "equal")},
             **({} if verdict.lead is None else {"lead": verdict.lead.difference, "lead_low": verdict.lead.low,
                                                 "lead_high": verdict.lead.high}),
-            "ahead": verdict.ahead if verdict.tests else None,
+            "ahead": verdict.ahead if verdict.tests and math.isfinite(verdict.ahead) else None,
             "sentence": f"{sentence(verdict)} {training(verdict)}".strip(),
         }
         for verdict in conclusion.verdicts

@@ -13,6 +13,9 @@ from pyrite.analysis.statistics.comparison import MethodRuns
 from pyrite.analysis.statistics.crossed import Floats
 from pyrite.ranking.evaluation.significance import bootstrap_interval
 
+SAME = 1e-6
+"""Up to this difference two starting rankers are one: processors differ in the last bits."""
+
 
 def untrained_twin(runs: MethodRuns, results: pl.DataFrame) -> MethodRuns | None:
     """Return the ranker before its training as a method, one value for each run of another method.
@@ -49,9 +52,12 @@ def untrained_rows(
         by_query: the values of each run by query; empty if they are not known.
         about: the seed of the resamples.
     """
-    rows = []
+    rows, means = [], list[float]()
     known = results.drop_nulls("untrained").unique("untrained", keep="first", maintain_order=True)
     for run, ranker, mean in known.select("run", "ranker", "untrained").iter_rows():
+        if any(abs(mean - other) <= SAME for other in means):
+            continue
+        means.append(mean)
         values = by_query.get(untrained_of(run), np.zeros(0))
         low, high = bootstrap_interval(values[~np.isnan(values)], np.random.default_rng([0, about]))
         row: dict[str, object] = {**dict.fromkeys(columns, "-"), "ranker": ranker, "method": UNTRAINED}

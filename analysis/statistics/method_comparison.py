@@ -38,12 +38,16 @@ class PairDifference:
     both: CrossedDifference
 
     def reach(self, level: float) -> float:
-        """Return the distance of a one-sided bound from the mean."""
+        """Return the distance of a one-sided bound from the mean; inf if the difference can't be tested."""
+        if math.isnan(self.p):
+            return math.inf
         return beyond(level, self.freedom) * self.error if self.error else 0.0
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Return the two-sided interval that misses with this probability."""
+        """Return the two-sided interval that misses with this probability; nan if the difference can't be tested."""
         reach = self.reach(level / 2)
+        if math.isinf(reach):
+            return math.nan, math.nan
         return self.mean - reach, self.mean + reach
 
     def p_equal(self, within: float) -> float:
@@ -103,7 +107,7 @@ class BestMethods:
 
     Args:
         possible: the methods that may be the best, the highest mean first.
-        ahead: how far the best of the other methods may be ahead of each; 0 if none can be.
+        ahead: how far the best of the other methods may be ahead of each; 0 if none can be, inf if nothing bounds it.
     """
 
     possible: Sequence[str]
@@ -161,6 +165,12 @@ class MethodComparison:
         pairs = self.all_pairs(within)
         both = pairs | {(b, a): test.turned() for (a, b), test in pairs.items()}
         return {method: both[method, reference] for method in self.others(reference)}
+
+    def of(self, methods: Sequence[str]) -> MethodComparison:
+        """Return the comparison of some of the methods, with the pairs that are compared already."""
+        some = MethodComparison({name: self.methods[name] for name in methods}, self.by_query)
+        some._pairs = self._pairs
+        return some
 
     @cached_property
     def best(self) -> BestMethods:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -52,9 +52,11 @@ class Verdict:
         better_than: the methods that it is better than.
         lead: its lead over the baseline, or over the next if it is the best without a baseline; None for another one.
         possible: the methods that may be the best, other than the recommended one.
-        ahead: how far the best of these may be ahead of the reference, if one is.
+        ahead: how far the best of these may be ahead of the reference, if one is; inf if nothing bounds it.
         equal: methods that differ by less than the margin from the recommended one, or from the reference.
-        seeds: the least number of seeds that two methods share, or of agents if one of them was learned several times.
+        left_out: the methods that share too few seeds with the others to be tested.
+        seeds: the least number of seeds that two of the others share, or of agents if one of them was learned several
+            times.
         needed: the seeds that would show a small difference; None if that is not known, or no number is enough.
         queries: the test queries that would show it with this number of seeds, if none does alone; None otherwise.
         known_queries: the number of queries that are compared; 0 if values per query are not known.
@@ -78,6 +80,7 @@ class Verdict:
     possible: Sequence[str] = ()
     ahead: float = 0.0
     equal: Sequence[str] = ()
+    left_out: Sequence[str] = ()
     seeds: int = 0
     needed: int | None = None
     queries: int | None = None
@@ -93,6 +96,11 @@ class Verdict:
     def seconds(self) -> dict[str, Any]:
         """The seconds that each method trains; None if they are not known."""
         return {row["method"]: row["seconds"] for row in self.rows}
+
+    @property
+    def is_over_all_pairs(self) -> bool:
+        """Whether the tests are of the family of all pairs: a baseline, or the best of all, is tested in its own."""
+        return self.baseline is None and not self.best
 
     @property
     def chosen(self) -> str:
@@ -152,7 +160,8 @@ def conclude(
 
     With a baseline, all methods are compared with it (Holm), and of those that are better and may be the best, the one
     that trains fastest is recommended. Without one, it is the one that trains fastest of those that may be the best
-    (Hsu 1984), unless all may be. What it is better than is tested over all pairs (Shaffer 1986).
+    (Hsu 1984), unless all may be. What it is better than is tested over all pairs (Shaffer 1986), unless it is the best
+    or a baseline that is kept. Methods that share fewer than LEAST_SEEDS seeds with others are left out.
 
     Args:
         summary: the frame of `pyrite.analysis.statistics.summary.summarise`, with its baseline.
@@ -232,12 +241,27 @@ def verdict_of(
     verdict = Verdict(place, rows, baseline, margin=margin)
     if len(comparison.methods) < 2:
         return verdict
+    comparison = _testable(comparison, baseline)
+    left_out = [row["method"] for row in rows if row["method"] not in comparison.methods]
     seeds, unit = _paired_least(comparison)
-    verdict = replace(verdict, seeds=seeds, unit=unit)
+    verdict = replace(verdict, left_out=left_out, seeds=seeds, unit=unit)
     if seeds < LEAST_SEEDS:
         return replace(verdict, known_queries=_known_queries(comparison, rows[0]["method"]))
     decided = Choice(comparison, verdict).verdict()
     return _planned(comparison, decided if equal_within is not None else replace(decided, equal=()))
+
+
+def _testable(comparison: MethodComparison, baseline: str | None) -> MethodComparison:
+    """Return the comparison of the methods that can be tested with each other, those that share the fewest runs with
+    others left out first; of all, if that leaves no two. The baseline stays."""
+    kept = comparison
+    while len(kept.methods) > 2 and _paired_least(kept)[0] < LEAST_SEEDS:
+        able = [
+            method for method in reversed([*kept.methods]) if method != baseline
+        ]  # of equal ones the lowest mean goes
+        fewest = min(able, key=lambda method: sum(kept.pair(method, other).pairs for other in kept.others(method)))
+        kept = comparison.of(kept.others(fewest))
+    return kept if _paired_least(kept)[0] >= LEAST_SEEDS else comparison
 
 
 def _paired_least(comparison: MethodComparison) -> tuple[int, str]:
@@ -269,7 +293,8 @@ class Choice:
         self.pairs = comparison.all_pairs(verdict.margin)
         differing = {pair: test for pair, test in self.pairs.items() if test.differs}
         self.worse = {(b, a) if test.difference > 0 else (a, b) for (a, b), test in differing.items()}
-        self.costs = {row["method"]: tuple(map(_known, map(row.get, COSTS))) for row in verdict.rows}
+        rows = [row for row in verdict.rows if row["method"] in comparison.methods]
+        self.costs = {row["method"]: tuple(map(_known, map(row.get, COSTS))) for row in rows}
 
     def verdict(self) -> Verdict:
         """Return the verdict with the choice."""
@@ -285,9 +310,12 @@ class Choice:
         """Choose from those that may be the best; none if all may be."""
         best, comparison = self.comparison.best, self.comparison
         take = self.cheapest(best.possible)
-        lead = Lead(*comparison.lead(take)) if len(best.possible) == 1 else None
-        tests = comparison.against_chosen(take, self.so_far.margin)
-        verdict = self._with(take, tests, lead)
+        if len(best.possible) == 1:
+            tests = comparison.against(take, self.so_far.margin)
+            verdict = self._with(take, tests, self.costs, Lead(*comparison.lead(take)))
+        else:
+            tests = comparison.against_chosen(take, self.so_far.margin)
+            verdict = self._with(take, tests, self._beaten(take))
         told = verdict.better_than or len(best.possible) < len(self.costs)
         return replace(verdict, take=take if told else None, reference=take, tests=tests)
 
@@ -296,26 +324,28 @@ class Choice:
         tests = self.comparison.against(baseline, self.so_far.margin)
         better = [method for method, test in tests.items() if test.direction > 0]
         if not better:
-            return replace(self._with(baseline, tests), reference=baseline, tests=tests)
+            worse = [method for method, test in tests.items() if test.direction < 0]
+            return replace(self._with(baseline, tests, worse), reference=baseline, tests=tests)
         possible = self.comparison.best.possible
         take = self.cheapest([method for method in better if method in possible] or better[:1])
         lead = Lead(baseline, tests[take].difference, tests[take].low, tests[take].high)
         close = self.comparison.against_chosen(take, self.so_far.margin)
-        return replace(self._with(take, close, lead, [baseline]), reference=baseline, tests=tests)
+        beaten = self.costs if possible == [take] else self._beaten(take)
+        return replace(self._with(take, close, [baseline, *beaten], lead), reference=baseline, tests=tests)
 
     def _with(
-        self, take: str, close: Mapping[str, MethodTest], lead: Lead | None = None, over: Sequence[str] = ()
+        self, take: str, close: Mapping[str, MethodTest], beaten: Iterable[str], lead: Lead | None = None
     ) -> Verdict:
         """Return the verdict that recommends a method, with its tests against the others.
 
         Args:
-            over: the baseline, if the method is better, which comes first in the rows.
+            beaten: the methods that it is better than; itself is no matter.
         """
-        best, beaten = self.comparison.best, [*dict.fromkeys([*over, *self._beaten(take)])]
+        best, beaten = self.comparison.best, [method for method in dict.fromkeys(beaten) if method != take]
         return replace(
             self.so_far,
             take=take,
-            best=len(best.possible) == 1,
+            best=best.possible == [take],
             better_than=beaten,
             lead=lead,
             possible=[method for method in best.possible if method != take],
@@ -324,10 +354,8 @@ class Choice:
         )
 
     def _beaten(self, take: str) -> list[str]:
-        """Return the methods that one is better than: all if it is the best."""
-        others = [name for name in self.costs if name != take]
-        is_best = len(self.comparison.best.possible) == 1
-        return others if is_best else [name for name in others if (name, take) in self.worse]
+        """Return the methods that one is better than."""
+        return [name for name in self.costs if (name, take) in self.worse]
 
 
 def _planned(comparison: MethodComparison, verdict: Verdict) -> Verdict:

@@ -695,8 +695,9 @@ def test_two_methods_that_a_one_sided_bound_tells_apart_are_not_told_apart():
 
 
 def test_a_reference_that_the_results_chose_is_compared_in_the_family_of_all_pairs():
-    trials, queries = study({"a": 0.02, "b": 0.0, "c": 0.01, "d": -0.01})
+    trials, queries = study({"a": 0.02, "b": 0.0, "c": 0.02, "d": -0.01})
     (verdict,) = concluded(trials, queries).verdicts
+    assert not verdict.best
     (named,) = concluded(trials, queries, f"function={verdict.reference[0]}").verdicts
     assert named.reference == verdict.reference
     for method, test in verdict.tests.items():
@@ -704,6 +705,21 @@ def test_a_reference_that_the_results_chose_is_compared_in_the_family_of_all_pai
         assert test.difference == of_three.difference
         assert test.high - test.low > of_three.high - of_three.low
         assert test.p >= of_three.p
+
+
+@pytest.mark.parametrize(("apart", "several"), [(1e-9, False), (0.05, True)])
+def test_rankers_that_start_alike_are_one_baseline(apart, several):
+    """Processors differ in the last bits; starts that differ by more are said not to be a baseline of all."""
+    trials, queries = study({"a": 0.02, "b": 0.0}, seeds=3)
+    start = pl.when(seed=1).then(0.3 + apart).otherwise(0.3)
+    trials = trials.with_columns(start.alias("bm25:AP@10:untrained"))
+    known = trials.select("run", pl.col("bm25:AP@10:untrained").alias("AP@10:untrained"))
+    comparison = Comparison(trials, queries.join(known, on="run"))
+    summary = comparison.summary("before training")
+    conclusion = comparison.verdict(summary)
+    assert (conclusion.verdicts[0].baseline is None) == several
+    said = " ".join(printed(verdict_section(conclusion, summary, trials, Letters())))
+    assert ("Runs start from rankers that differ, so none of them is the baseline here" in said) == several
 
 
 def test_one_seed_says_up_to_which_gain_it_is_a_coin():
