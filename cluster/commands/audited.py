@@ -13,7 +13,7 @@ import polars as pl
 from pyrite.analysis.methods import told_apart, with_methods
 from pyrite.analysis.statistics.audit_rates import PAIR
 from pyrite.cluster.commands.first_folder import absolute, recorded_folder
-from pyrite.cluster.config.compose import compose, compose_recorded
+from pyrite.cluster.config.compose import compose, compose_recorded, recorded_or_none
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import of_keys, root_of, values_by_key, without
 from pyrite.cluster.config.quoting import override_of
@@ -36,8 +36,6 @@ ORIGIN = ["collection", "fingerprint", "options"]
 """Columns of a negative that say of which collection it is."""
 READING = {"strict", *(f"collection.{option.name}" for option in fields(Reader))}
 """Options that leave the ids of a collection as they are."""
-RECORDED = r"sampling\.recorded=([^\s']+)"
-"""Pattern of the share that a run recorded, in its overrides."""
 
 
 def shown_by(studies: Sequence[str]) -> pl.DataFrame:
@@ -140,7 +138,7 @@ def read_shown(place: str, name: str | None = None) -> pl.DataFrame:
     origins = trials.select(
         "run", "collection", "fingerprint",
         options=pl.Series(reading_of(storage, trials["overrides"]), dtype=pl.String),
-        recorded=pl.col("overrides").str.extract(RECORDED).cast(pl.Float64, strict=False),
+        recorded=pl.Series(map(_recorded, trials["overrides"]), dtype=pl.Float64),
     )  # fmt: skip
     methods = with_methods(trials).select("run", "method").join(origins, on="run")
     table = table.join(methods, on="run", how="left")
@@ -151,6 +149,12 @@ def read_shown(place: str, name: str | None = None) -> pl.DataFrame:
         totals, margin=(pl.col("margin") * pl.col("times")).sum() / totals, score=pl.col("score").mean(),
         scale=pl.lit("all"), recorded=pl.col("recorded").min(),
     )  # fmt: skip
+
+
+def _recorded(overrides: str) -> float | None:
+    """Return the share of the training queries whose negatives a run recorded; None if that is not known."""
+    config = recorded_or_none(shlex.join(of_keys(shlex.split(overrides), {"sampling"}, root_of)))
+    return None if config is None else float(config["sampling"]["recorded"]) or None  # what recorded 0 has no rows
 
 
 def _no_record(storage: Storage) -> BadInput:

@@ -42,7 +42,7 @@ from pyrite.cluster.output.result_store import BUILT_FROM, ResultStore
 from pyrite.cluster.output.storage import Storage, output_place
 from pyrite.cluster.output.tables import required_scan, required_trials
 from pyrite.cluster.output.terminal import applying
-from pyrite.cluster.plan.shared_options import MEASUREMENT, UNTRAINED, refuse_unlike_measurement
+from pyrite.cluster.plan.shared_options import OF_STUDIES, UNTRAINED, refuse_unlike_measurement
 from pyrite.cluster.reports.publish import publish
 from pyrite.cluster.reports.study_results import test_limit
 from pyrite.ranking.errors import refuse
@@ -145,10 +145,12 @@ def over_seeds(
 
 def _refuse_unlike(trials: pl.DataFrame) -> None:
     """Refuse methods of studies that are measured over other candidates, test queries or judgements."""
-    lines = {shlex.join(without(shlex.split(line), {"seed"})) for line in trials["overrides"]}
-    configs = filter(None, map(recorded_or_none, sorted(lines)))
-    options = [option for option in MEASUREMENT if option != "measures"]  # of which those in common are compared
-    refuse_unlike_measurement(configs, options, "compare", "compare studies that are measured alike")
+    rows = trials.select("overrides", "fingerprint").unique().sort("overrides", "fingerprint").iter_rows()
+    lines = dict.fromkeys((shlex.join(without(shlex.split(line), {"seed"})), collection) for line, collection in rows)
+    known = ((recorded_or_none(line), collection) for line, collection in lines)
+    # The same files elsewhere are the same collection.
+    configs = [{**config, "collection": collection} for config, collection in known if config is not None]
+    refuse_unlike_measurement(configs, OF_STUDIES, "compare", "compare studies that are measured alike")
 
 
 def queries_once(studies: Sequence[Compared]) -> pl.LazyFrame:

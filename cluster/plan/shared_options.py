@@ -39,11 +39,14 @@ MEASUREMENT: Mapping[str, Callable[[Config], Any]] = {
     "folds": _on_collection,
     "origin": _on_collection,
     "encoding.relevant_from": _on_collection,
+    "sampling.recorded": lambda config: None,
 }
-"""Options that decide what a figure is: its measure, test queries, candidates and judgements.
+"""Options that decide what a figure is: its measure, test queries, candidates, judgements and recorded negatives.
 
 Each with what its runs have in common: others may have another value, since they are never compared with these.
 """
+OF_STUDIES = [option for option in MEASUREMENT if option not in ("measures", "sampling.recorded")]
+"""Those that studies which are compared share. Of measures, those that all have are compared."""
 ONCE = "give {}= once, for all methods"
 """What to do about runs of a study that are measured differently."""
 SHARED = (*UNTRAINED, *MEASUREMENT, *OF_PLACES)

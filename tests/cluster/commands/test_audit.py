@@ -399,6 +399,7 @@ def test_an_interval_is_exact_only_if_all_queries_are_recorded(collection, tmp_p
     Path("judged.txt").write_text("".join(f"q{n // 2} 0 d{n} {int(n < 2)}\n" for n in range(8)))
     for name, overrides, line in (
         ("all", ["sampling.recorded=1"], None),
+        ("all at once", ["sampling={recorded:1}"], None),
         ("some", ["sampling.recorded=.25"], ": negatives of 25% of the training queries (sampling.recorded); the "),
         ("unknown", [], ": the share of the training queries that was recorded is not known; the intervals assume"),
     ):

@@ -130,6 +130,7 @@ def test_options_that_differ_are_listed_and_compared_by_seed(tmp_path):
         ("origin.bm25.depth=3", "origin.bm25.depth=100", "origin.bm25.depth=3"),
         ("scale=tiny", "scale=small", "limits.test="),
         ("", "encoding.relevant_from=2", "encoding.relevant_from=2"),
+        ("collection.path=p.csv origin.bm25.depth=3", "collection.path=q.csv", "origin.bm25.depth=3"),
     ],
 )
 def test_studies_that_are_measured_differently_are_not_compared(tmp_path, first, second, said):

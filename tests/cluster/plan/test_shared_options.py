@@ -32,6 +32,7 @@ def of_methods(*lines: str, scale: str = "scale=tiny") -> list[str]:
     (of_methods(f"{RANDOM}, encoding.relevant_from: 2", BM25), "encoding.relevant_from=2", "encoding.relevant_from=1"),
     (["scale=tiny,small", "function=bm25", "limits.test=9"], "folds=3", "folds=5"),
     (["function=bm25", "limits={train: 99, test: 20},{train: 99, test: 100}"], "limits.test=20", "limits.test=100"),
+    (["function=bm25", "sampling={recorded: 0},{recorded: 1}"], "sampling.recorded=0", "sampling.recorded=1"),
 ])  # fmt: skip
 def test_methods_that_are_measured_differently_are_refused(texts, one, other, tmp_path):
     """The mean of one would be of other queries, candidates or judgements than that of the other."""
