@@ -21,6 +21,7 @@ from pyrite.ranking.collections.mixed_splits import (
     as_read_alone,
     became_dev,
     facts_of_dev,
+    fewer,
     queries_of,
     texts_of,
     trained_of,
@@ -39,6 +40,7 @@ OWNER = pl.col("id").str.split("/").list.first()
 """The name of the collection that a query or document is of."""
 LEAKS = "queries that another collection tests or validates"
 """A fact of a collection of a mixture: queries that would train have the text of one that is tested or validated."""
+DEV_LEAKS = "queries that another collection tests"
 ALL_LEAK = "{} has no training queries that no other collection tests or validates"
 
 
@@ -125,7 +127,7 @@ class Mix(Reader):
     mix: Sequence[Any] | None = None
     seed: int = 0
     within: ClassVar[pl.Expr] = OWNER
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
 
     @property
     def name(self) -> str:
@@ -212,9 +214,12 @@ class Mix(Reader):
             left_out.append(part.named(out, "query"))
             lost = len(drawn[number]) - len(final[number])
             said.append(f"{part.name} {counts[number] - lost:,} of {len(trained_of(texts[number])):,}")
-            leaks = len(texts[number]) - len(apart[number]) + lost
+            trains, validated = (fewer(texts[number], apart[number], split) for split in (TRAIN, DEV))
             facts |= facts_of_dev(part.name, given[number], judged[number])
-            facts |= counted({f"{LEAKS} ({part.name})": (leaks, " left out of training")})
+            facts |= counted({
+                f"{LEAKS} ({part.name})": (trains + lost, " left out of training"),
+                f"{DEV_LEAKS} ({part.name})": (validated, " left out of dev"),
+            })  # fmt: skip
         facts = {"queries of each collection that train": "; ".join(said)} | facts
         out = pl.concat(left_out)
         named = together((part.named(rows, "id") for part, rows in zip(parts, queries, strict=True)), QUERIES)

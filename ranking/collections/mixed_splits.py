@@ -40,10 +40,19 @@ def queries_of(queries: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:
 
 
 def without_leaks(texts: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
-    """Return the queries of collections without those that train and that another collection tests or validates."""
-    seen = pl.concat([rows.filter(pl.col("split") != TRAIN) for rows in texts])
-    trains = pl.col("split") == TRAIN  # a collection has a text once, so that what tests it is another
-    return [rows.filter(~(trains & pl.col("text").is_in(seen["text"].implode()))) for rows in texts]
+    """Return the queries of collections without those of train that another collection tests or validates, and those of
+    dev that another one tests.
+    """
+    every = pl.concat(texts)  # a collection has a text once, so that what tests it is another
+    for split, ahead in {TRAIN: (DEV, TEST), DEV: (TEST,)}.items():
+        seen = every.filter(pl.col("split").is_in(ahead))["text"].implode()
+        texts = [rows.filter((pl.col("split") != split) | ~pl.col("text").is_in(seen)) for rows in texts]
+    return list(texts)
+
+
+def fewer(before: pl.DataFrame, after: pl.DataFrame, split: str) -> int:
+    """Return how many queries of a split are left out."""
+    return len(before.filter(split=split)) - len(after.filter(split=split))
 
 
 def became_dev(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:

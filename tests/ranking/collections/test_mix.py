@@ -269,6 +269,25 @@ def test_a_query_that_becomes_dev_trains_in_no_other_collection(tmp_path):
     assert lost == sum(int(fact.split()[0]) for what, fact in mixed.facts.items() if what.startswith(LEAKS))
 
 
+def test_a_query_that_one_collection_tests_chooses_no_epoch_in_another(tmp_path):
+    for name, splits in (("one", "test dev train"), ("two", "dev test train")):
+        queries = [{"_id": f"{name}{n}", "text": f"question {n}"} for n in range(30)]
+        documents = [{"_id": f"d{n}", "title": "", "text": f"{name} answer {n}"} for n in range(30)]
+        judged = {split: [(f"{name}{n}", f"d{n}", 1) for n in range(10 * at, 10 * at + 10 - (split == "dev"))]
+                  for at, split in enumerate(splits.split())}  # fmt: skip
+        write_texts(tmp_path / name, documents, [query for query in queries if query["text"] != "question 2"], {
+            split: [row for row in rows if row[1] != "d2"] for split, rows in judged.items()
+        })  # fmt: skip
+    mixed = opened(tmp_path, str(tmp_path / "one"), str(tmp_path / "two"))
+    of_texts = dict(mixed.queries.group_by("text").agg("split").iter_rows())
+    assert not any({"dev", "test"} <= set(splits) for splits in of_texts.values())
+    left_out = {what: fact for what, fact in mixed.facts.items() if fact.endswith(" left out of dev")}
+    assert left_out == {
+        "queries that another collection tests (one)": "9 left out of dev",
+        "queries that another collection tests (two)": "8 left out of dev",
+    }
+
+
 def test_a_collection_whose_training_queries_another_tests_is_refused(tmp_path):
     rows = [json.dumps({"query": f"question {n}", "positive": f"answer {n}"}) + "\n" for n in range(20)]
     for name, split in (("tested", "test"), ("trained", "train")):
