@@ -51,6 +51,8 @@ def quoted_path(override: str) -> str:
         ("out='résultats'", "out='20241125'", 'out=runs/a')
         >>> quoted_path("seed=3"), quoted_path("collection.path=a,b c")
         ('seed=3', 'collection.path=a,b c')
+        >>> quoted_path("relabel=null,2024"), quoted_path("relabel=null")
+        ("relabel=null,'2024'", 'relabel=null')
         >>> quoted_path("collection.negatives=[négatif 1,b]"), quoted_path("collection.query=Größe (cm)")
         ("collection.negatives=['négatif 1',b]", "collection.query='Größe (cm)'")
     """
@@ -66,7 +68,7 @@ def quoted_path(override: str) -> str:
         return override
     if key.lstrip("+") in SINGLE or os.path.lexists(os.path.expanduser(value)):
         return f"{key}={quoted(value)}"
-    return f"{key}={','.join(quoted(item, ' ') for item in value.split(','))}"
+    return f"{key}={','.join(item if item == 'null' else quoted(item, ' ') for item in value.split(','))}"
 
 
 def _as_word(found: re.Match[str]) -> str:
