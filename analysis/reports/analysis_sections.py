@@ -78,16 +78,16 @@ VARIATION = (
     columns.measure("deviation", "std"), _bounded("ratio", "ratio", ".2f"),
     columns.p("p (Holm)", "brown_forsythe_p_holm"), _bounded("beats it", "beats", ".0%"),
     columns.measure("one run", "best_of_1"), columns.measure("best of 5", "best_of_5"),
-    _bounded("below the line", "below", ".0%"),
+    columns.measure("the line", "line"), _bounded("below the line", "below", ".0%"),
 )  # fmt: skip
 ACROSS = (
-    columns.text("places"), columns.text("pairs"), columns.diff(), columns.interval("95% interval"),
-    columns.number("between places", ".4f", "heterogeneity"),
-    columns.interval("at the next place", "next_low", "next_high"),
+    columns.text("places"), columns.text("collections"), columns.text("pairs"), columns.diff(),
+    columns.interval("95% interval"), columns.number("between collections", ".4f", "heterogeneity"),
+    columns.interval("at the next collection", "next_low", "next_high"),
 )  # fmt: skip
 BRIEF_ACROSS = (
-    columns.text("places"), columns.diff(), columns.interval("95%"),
-    columns.interval("at the next place", "next_low", "next_high"),
+    columns.text("collections"), columns.diff(), columns.interval("95%"),
+    columns.interval("at the next one", "next_low", "next_high"),
 )  # fmt: skip
 POWER = (columns.shown("pairs", "{} {}".format, "pairs", "unit"), columns.measure("spread"))
 IMPORTANCE = (columns.text("ranker"), columns.text("setting"), columns.number("share", ".0%"), columns.text("runs"))
@@ -213,8 +213,7 @@ def _variation(frame: pl.DataFrame) -> list[Section]:
     names = distinct_names([*frame["method"], *frame["against"].drop_nulls()])
     head = [columns.named("method", names), columns.text("candidates"), columns.named("against", names)]
     table = columns.table_by_family(frame, [*head, *VARIATION], words=3)
-    explained = words.VARIATION.explained(line=value(frame[0, "line"]) or "–")
-    return [Section(words.VARIATION.title, [table, *explained], frames=frames)]
+    return [Section(words.VARIATION.title, [table, *words.VARIATION.explained()], frames=frames)]
 
 
 def across(frame: pl.DataFrame) -> list[Section]:

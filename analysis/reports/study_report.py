@@ -15,6 +15,7 @@ from rich.markup import escape
 from pyrite.analysis.counted import counted
 from pyrite.analysis.methods import (
     EMBEDDINGS,
+    METHOD_KEYS,
     TRAINER,
     evaluations,
     leading_evaluations,
@@ -172,13 +173,13 @@ def _repeated(comparison: Comparison, results: StudyResults, evaluation: tuple[s
     """Return the difference between two of the user's trainings with one seed, next to that between seeds."""
     origin, measure = evaluation
     column, lines = f"{origin}:{measure}", []
-    methods = with_methods(comparison.trials).select("run", "method")
-    done = comparison.trials.filter(status="done").join(methods, on="run")
+    done = comparison.trials.filter(status="done").select("run", column)
+    done = done.join(with_methods(comparison.trials), on="run")
     for run, _, difference in (each for each in results.repeated if each[1] == column):
-        same = done.filter(pl.col("method") == done.filter(run=run)["method"].first())
-        seeds = deviation(same[column].drop_nulls().to_numpy())
-        figures = {"difference": value(abs(difference)), "deviation": value(seeds)}
-        lines.append(words.REPEATED.format(run=run, measure=measure, **figures))
+        same = done.join(done.filter(run=run), on=METHOD_KEYS, how="semi")
+        seeds = value(deviation(same[column].drop_nulls().to_numpy()))
+        line = words.REPEATED_ALONE if seeds is None else words.REPEATED
+        lines.append(line.format(run=run, measure=measure, difference=value(abs(difference)), deviation=seeds))
     return Section("", [*lines], [*lines, ""], last=True).if_any(lines)
 
 

@@ -60,6 +60,7 @@ REPEATED = (
     "{run} was trained twice with its seed: {measure} differs by {difference}, and has a deviation of {deviation} over "
     "the seeds of its method."
 )
+REPEATED_ALONE = "{run} was trained twice with its seed: {measure} differs by {difference}."
 SUSPECTS = "Negatives that may be relevant, scored no lower than the positive when shown: {shares}. {then}"
 EMPTY_PLACES = "Places for negatives that stayed empty, since too few candidates were left: {}."
 SHARE = "{share:.1%} of {function}'s with {method}"
@@ -186,16 +187,18 @@ VARIATION = SectionWords(
     "A method whose runs spread less is the safer one to train once, whatever its mean. “Ratio” is its deviation "
     "divided by the other's, below 1 if it is steadier; p is Brown and Forsythe's test that they spread alike. "
     "“Beats it” is how often a run of it is better than one of the other: 50% is a coin. “Best of 5” is the mean "
-    "of the best of five runs, for those who can try. “Below the line” is the share of runs that never learned: "
-    "below {line}, failed ones among them. Intervals in brackets are 95% intervals; of "
-    "few runs they are wide.",
+    "of the best of five runs, for those who can try. “Below the line” is the share of runs that never learned, failed "
+    "ones among them: the line is never_below, or half of the best baseline's median. Intervals in brackets are "
+    "95% intervals; of few runs they are wide.",
 )
 ACROSS = SectionWords(
     "Over collections and rankers",
     "{measure} over {origin}, the difference from "
-    "{against}. A place is a collection and a ranker. The difference is the mean over places, "
-    "which are a sample of all places (a random-effects model); “between places” is the standard deviation of the "
-    "true differences, and “at the next place” bounds the difference at a place that was not seen.",
+    "{against}. A place is a collection and a ranker. The rankers of a collection share its test queries, so they are "
+    "averaged first. The difference is the mean over collections, which are a sample of all collections (a "
+    "random-effects model); “between collections” is the standard deviation of the true differences, and “at the next "
+    "collection” bounds the difference on a collection that was not seen. With a single collection the interval is for "
+    "other seeds and queries of it, and these rankers.",
 )
 ACROSS_TERMINAL = "{measure} over {origin}, against {against}"
 POWER = SectionWords(

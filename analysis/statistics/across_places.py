@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,16 +13,15 @@ import polars as pl
 from scipy import stats
 
 from pyrite.analysis.methods import with_methods
-from pyrite.analysis.statistics.comparison import compare_both
+from pyrite.analysis.statistics.comparison import MethodRuns, compare_both
 from pyrite.analysis.statistics.crossed import NOTHING, Floats
-from pyrite.analysis.statistics.paired import differences, mean_difference
-from pyrite.analysis.statistics.places import Place, Places
+from pyrite.analysis.statistics.paired import MeasuredRun, differences, mean_difference
+from pyrite.analysis.statistics.places import Place, Places, Values
 
 SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("candidates", "measure", "method", "against", "place"), pl.String),
     **dict.fromkeys(("difference", "low", "high", "heterogeneity", "next_low", "next_high"), pl.Float64),
-    "places": pl.Int64,
-    "pairs": pl.Int64,
+    **dict.fromkeys(("places", "collections", "pairs"), pl.Int64),
 }
 """Columns of across.parquet."""
 LEAST_VARIANCE = 1e-12
@@ -29,8 +31,9 @@ ALL = "all"
 
 
 class PooledEffect(NamedTuple):
-    """The mean effect over all places, of which those seen are a sample, with its 95% interval; the standard deviation
-    `between` places of the true effects, and the 95% interval of the effect at a place not seen yet."""
+    """The mean effect over all places, of which those seen are an independent sample, with its 95% interval; the
+    standard deviation `between` places of the true effects, and the 95% interval of the effect at a place not seen yet.
+    """
 
     mean: float
     low: float
@@ -40,8 +43,28 @@ class PooledEffect(NamedTuple):
     next_high: float
 
 
+class PlaceEffect(NamedTuple):
+    """The difference of two methods at one place, or on one collection.
+
+    Args:
+        low, high: its 95% interval.
+        variance: the square of its standard error.
+        pairs: the number of pairs that it is the mean of.
+        of_queries: whether the error is for other queries too.
+    """
+
+    difference: float
+    low: float
+    high: float
+    variance: float
+    pairs: int
+    of_queries: bool
+
+
 def pool_effects(effects: Floats, variances: Floats) -> PooledEffect:
     """Pool the effects of two or more places, of which each is measured with an error, by a random-effects model.
+
+    Their errors are independent, so places that share their test queries are averaged before (`across_places`).
 
     The variance between places is DerSimonian and Laird's (1986), the interval Hartung and Knapp's (2001), that of the
     next place Higgins, Thompson and Spiegelhalter's (2009). If nothing varies at a place (a measure of 1 for all
@@ -69,6 +92,10 @@ def across_places(study: Places, baseline: str | None = None) -> pl.DataFrame:
     By the leading measure and origin. Empty with fewer than two places. Intervals are over seeds and queries if values
     per query are known, else over seeds alone.
 
+    The rankers of a collection share its test queries, so that their errors are not independent. Over all places they
+    are averaged first, and then collections are pooled (`pool_effects`). With one collection the interval is that of
+    the mean over its rankers, and there are no figures of what varies between collections.
+
     Args:
         baseline: the name of the reference. None, or one that not all places have, takes the method with the highest
             mean over the places, of those that are not learned and have runs at all places.
@@ -81,13 +108,17 @@ def across_places(study: Places, baseline: str | None = None) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for method in sorted(set().union(*(place.methods for place in places.values())) - {reference}):
         head = {"candidates": candidates, "measure": measure, "against": reference, "method": method}
-        effects = [*filter(None, (_effect(name, places[name], method, reference) for name in sorted(places)))]
-        rows += [head | effect for effect in effects]
-        if len(effects) > 1:
-            at = pl.DataFrame(effects)
-            pooled = pool_effects(at["difference"].to_numpy(), at["variance"].to_numpy())
-            over = {"places": len(at), "pairs": at["pairs"].sum(), "place": ALL}
-            rows.append(head | over | pooled._asdict() | {"difference": pooled.mean, "heterogeneity": pooled.between})
+        of_collections = defaultdict[str, list[tuple[Place, PlaceEffect]]](list)
+        for name in sorted(places):
+            effect = _at_place(places[name], method, reference)
+            if effect is not None:
+                rows.append(head | {"places": 1, "collections": 1, "place": name} | effect._asdict())
+                of_collections[places[name].key["collection"]].append((places[name], effect))
+        every = [*of_collections.values()]
+        if sum(map(len, every)) > 1:
+            effects = [_on_collection(at, method, reference) for at in every]
+            over = {"places": sum(map(len, every)), "collections": len(every), "place": ALL}
+            rows.append(head | over | {"pairs": sum(effect.pairs for effect in effects)} | _over_all(effects))
     return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
 
 
@@ -100,20 +131,80 @@ def _reference(places: Sequence[Place], baseline: str | None) -> str | None:
     return baseline if able and baseline in shared else best
 
 
-def _effect(name: str, place: Place, method: str, reference: str) -> dict[str, Any] | None:
-    """Return the difference of a method from the reference at one place, with its variance; None with fewer than two
-    pairs."""
+def _at_place(place: Place, method: str, reference: str) -> PlaceEffect | None:
+    """Return the difference of a method from the reference at one place; None with fewer than two pairs."""
     if method not in place.methods:
         return None
-    a, b = place.methods[method], place.methods[reference]
+    return _effect(place.methods[method], place.methods[reference], place.by_query)
+
+
+def _effect(a: MethodRuns, b: MethodRuns, by_query: Values) -> PlaceEffect | None:
+    """Return the difference of two methods; None with fewer than two pairs."""
     by_seed = differences(a.runs, b.runs)
     if len(by_seed) < 2:
         return None
-    both = compare_both(a, b, place.by_query)
+    both = compare_both(a, b, by_query)
     effect = both if both.is_known else mean_difference(by_seed)
     variance = both.error**2 if both.is_known else float(by_seed.var(ddof=1)) / len(by_seed)
-    return {"places": 1, "pairs": len(by_seed), "place": name, "difference": effect.mean, "low": effect.low,
-            "high": effect.high, "variance": variance}  # fmt: skip
+    of_queries = both.is_known and {run.name for run in (*a.runs, *b.runs)} <= by_query.keys()
+    return PlaceEffect(effect.mean, effect.low, effect.high, variance, len(by_seed), of_queries)
+
+
+def _on_collection(at: Sequence[tuple[Place, PlaceEffect]], method: str, reference: str) -> PlaceEffect:
+    """Return the mean difference over the rankers of a collection, given the places with their effects.
+
+    Its runs are the means of those that all rankers have, and are compared as a ranker's are. If the rankers share too
+    few seeds or queries, it has the mean of their intervals, which is wide enough however much their errors share.
+    """
+    places, effects = [place for place, _ in at], [effect for _, effect in at]
+    if len(at) == 1:
+        return effects[0]
+    (a, of_a), (b, of_b) = (_mean_runs(places, name) for name in (method, reference))
+    effect = _effect(a, b, {**of_a, **of_b})
+    if effect is not None and (effect.of_queries or not any(each.of_queries for each in effects)):
+        return effect._replace(pairs=len(at) * effect.pairs)
+    difference, low, high, *_ = np.mean(effects, axis=0).tolist()
+    variance = float(np.mean([np.sqrt(each.variance) for each in effects])) ** 2
+    pairs, of_queries = sum(each.pairs for each in effects), all(each.of_queries for each in effects)
+    return PlaceEffect(difference, low, high, variance, pairs, of_queries)
+
+
+def _mean_runs(places: Sequence[Place], method: str) -> tuple[MethodRuns, Values]:
+    """Average a method's runs over rankers: one per seed, agent and settings that all have, and its values by query, if
+    those of all rankers are known."""
+    by_query = places[0].by_query  # of all rankers
+    of_rankers = [_by_unit(place.methods[method].runs) for place in places]
+    runs, values = list[MeasuredRun](), dict[str, Floats]()
+    for unit in sorted(set.intersection(*map(set, of_rankers))):
+        alike = [of_ranker[unit] for of_ranker in of_rankers]
+        name = "+".join(run.name for run in chain(*alike))
+        value = float(_mean([[run.value for run in same] for same in alike]))
+        runs.append(replace(alike[0][0], value=value, name=name))
+        if all(run.name in by_query for run in chain(*alike)):
+            values[name] = _mean([[by_query[run.name] for run in same] for same in alike])
+    return replace(places[0].methods[method], runs=runs), values
+
+
+def _by_unit(runs: Sequence[MeasuredRun]) -> Mapping[Any, Sequence[MeasuredRun]]:
+    """Return the runs of each seed, agent and settings."""
+    alike = defaultdict[Any, list[MeasuredRun]](list)
+    for run in runs:
+        alike[run.seed, run.agent, tuple(sorted(run.settings.items()))].append(run)
+    return alike
+
+
+def _mean(of_rankers: Sequence[Sequence[Any]]) -> Any:
+    """Return the mean over rankers of numbers or arrays, of which a ranker may have several."""
+    return np.mean([np.mean(same, axis=0) for same in of_rankers], axis=0)
+
+
+def _over_all(effects: Sequence[PlaceEffect]) -> dict[str, Any]:
+    """Return the figures of the row of all places, from the difference on each collection."""
+    if len(effects) == 1:
+        return effects[0]._asdict()
+    differences, variances = ([getattr(effect, name) for effect in effects] for name in ("difference", "variance"))
+    pooled = pool_effects(np.array(differences), np.array(variances))
+    return pooled._asdict() | {"difference": pooled.mean, "heterogeneity": pooled.between}
 
 
 def summarise_zero_shot(trials: pl.DataFrame, measured: pl.DataFrame) -> pl.DataFrame:

@@ -1,5 +1,6 @@
 import io
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 
 import polars as pl
@@ -7,8 +8,19 @@ import pytest
 from rich.console import Console
 
 from pyrite.analysis.reports.analysis_sections import power_section
-from pyrite.analysis.reports.labels import broken, p_value
-from pyrite.analysis.reports.report import STYLE, Cell, Drawing, Fold, Report, Section, Table, TerminalLine, canvas
+from pyrite.analysis.reports.labels import broken, p_value, value
+from pyrite.analysis.reports.report import (
+    STYLE,
+    Cell,
+    CellRow,
+    Drawing,
+    Fold,
+    Report,
+    Section,
+    Table,
+    TerminalLine,
+    canvas,
+)
 from pyrite.analysis.reports.study_report import StudyResults, study_report
 from pyrite.analysis.study_comparison import Comparison
 from pyrite.cluster.output.storage import Storage
@@ -152,6 +164,38 @@ def test_baselines_collections_and_embeddings_are_shown(made_up_study):
     text = text_of(study_report(StudyResults(trials, queries)))
     assert "evaluated onBM25's top passages and random passages" in text
     assert "MI" in text
+
+
+def two_places(make: Callable[..., tuple[pl.DataFrame, pl.DataFrame]], gap: float) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """A study of two rankers on two collections, where the values of the second of either are lower by the gap."""
+    studies = (make(3, ("one", "two"), METHODS[:2], collection=name) for name in ("pydocs", "quest"))
+    trials, queries = (pl.concat(frames) for frames in zip(*studies, strict=True))
+    lower = gap * ((pl.col("ranker") == "two").cast(pl.Float64) + (pl.col("collection") == "quest").cast(pl.Float64))
+    return trials.with_columns(pl.col("bm25:AP@100") - lower), queries
+
+
+def test_each_collection_and_ranker_has_its_own_line_of_runs_that_never_learned(made_up_study):
+    trials, queries = two_places(made_up_study, 0.07)
+    made = study_report(StudyResults(trials, queries))
+    (section,) = (section for section in made.sections if "spread.parquet" in section.frames)
+    (table,) = (part for part in section.parts if isinstance(part, Table))
+    head, frame = [*table.head], section.frames["spread.parquet"]
+    rows = [line[head.index("the line")].text for line in table.lines if isinstance(line, CellRow)]
+    assert sorted(rows) == sorted(map(value, frame["line"]))
+    assert len(set(rows)) == 4 + 2  # over random candidates, the collections are alike
+
+
+def test_a_run_that_is_repeated_is_compared_with_the_seeds_of_its_collection_and_ranker(made_up_study):
+    trials, queries = two_places(made_up_study, 0.1)
+    run = "pydocs-one-fixed-bm25-uniform-0"
+    repeated = [(run, "bm25:AP@100", -0.0012)]
+    own = trials.filter(pl.col("run").str.starts_with(run[:-2]))["bm25:AP@100"]
+    line = f"{run} was trained twice with its seed: AP@100 differs by .0012"
+    said = f"{line}, and has a deviation of {value(own.std())} over the seeds of its method."
+    assert said in text_of(study_report(StudyResults(trials, queries, repeated=repeated)))
+    others = pl.col("run").is_in([f"{run[:-1]}{seed}" for seed in (1, 2)])
+    failed = trials.with_columns(status=pl.when(others).then(pl.lit("failed")).otherwise("status"))
+    assert f"{line}." in text_of(study_report(StudyResults(failed, queries, repeated=repeated)))
 
 
 def test_a_contrast_without_a_finished_run_is_left_out_with_a_line(made_up_study):

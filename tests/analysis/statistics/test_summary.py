@@ -14,6 +14,7 @@ from pyrite.analysis.reports.result_sections import side_by_side
 from pyrite.analysis.reports.study_words import READING, SEEDS_OF_BOTH
 from pyrite.analysis.statistics import across_places as across
 from pyrite.analysis.statistics import seed_variation as spread
+from pyrite.analysis.statistics.crossed import CrossedDifference, crossed_difference
 from pyrite.analysis.statistics.sequential import SequentialRule
 from pyrite.analysis.study_comparison import Comparison
 from tests.cluster.trial_rows import trials_of
@@ -403,3 +404,112 @@ def test_places_are_summed_up_where_there_are_two():
     one = {key: values for key, values in of.items() if key[0] == "c"}
     assert Comparison(trials(one)).across().is_empty()
     assert shown(Comparison(trials(one)).across()) == []
+
+
+def with_queries(cells: dict[tuple[str, str], dict[int, Any]]) -> Comparison:
+    """A study whose `random` differs from `bm25` by these values per query, by collection, ranker and seed."""
+    rows, values = [], []
+    for (collection, ranker), by_seed in cells.items():
+        for seed, of_queries in by_seed.items():
+            for function, share in (("bm25", 0.0), ("random", 1.0)):
+                run = f"{collection}{ranker}{function}{seed}"
+                of_run = 0.5 + 0.01 * seed + share * np.array(of_queries)
+                of = {"run": run, "collection": collection, "ranker": ranker, "function": function, "seed": seed}
+                rows.append(of | {"fingerprint": collection, "bm25:AP@10": float(np.nanmean(of_run))})
+                values += [
+                    {"run": run, "query": f"{collection}{n}", "origin": "bm25", "AP@10": value}
+                    for n, value in enumerate(of_run)
+                    if not np.isnan(value)
+                ]
+    return Comparison(trials_of(rows), pl.DataFrame(values))
+
+
+def drawn(rng: np.random.Generator, rankers: str, seeds: int = 4, queries: int = 30) -> dict[str, Any]:
+    """Differences of rankers that share the effects of queries: [seeds, queries] by ranker."""
+    shared = rng.normal(0, 0.04, queries)
+    return {name: shared + rng.normal(0, 0.01, (seeds, queries)) for name in rankers}
+
+
+def over_all(compared: Comparison) -> dict[str, Any]:
+    return compared.across("bm25 · uniform").filter(place=across.ALL).row(0, named=True)
+
+
+def test_rankers_of_one_collection_are_averaged_as_they_share_its_queries():
+    """Six rankers on one collection are as sure of other queries as one is, not two and a half times as much."""
+    cells = drawn(np.random.default_rng(2), "uvwxyz")
+    compared = with_queries({("c", name): dict(enumerate(of)) for name, of in cells.items()})
+    found, test = over_all(compared), crossed_difference(np.mean([*cells.values()], axis=0))
+    assert (found["difference"], found["low"], found["high"]) == pytest.approx((test.mean, test.low, test.high))
+    assert (found["places"], found["collections"], found["pairs"]) == (6, 1, 24)
+    assert [found[name] for name in ("heterogeneity", "next_low", "next_high")] == [None] * 3
+    alone = compared.across("bm25 · uniform").filter(pl.col("place") != across.ALL)
+    assert found["high"] - found["low"] > 0.8 * (alone["high"] - alone["low"]).mean()
+    (section,) = shown(compared.across("bm25 · uniform"))
+    assert "The rankers of a collection share its test queries" in " ".join(map(str, section.parts))
+
+
+def test_collections_are_pooled_after_their_rankers():
+    rng = np.random.default_rng(3)
+    of_collections = {name: drawn(rng, rankers) for name, rankers in (("c", "xyz"), ("d", "x"), ("e", "yz"))}
+    every = {(name, ranker): dict(enumerate(of)) for name, by in of_collections.items() for ranker, of in by.items()}
+    found = over_all(with_queries(every))
+    tests = [crossed_difference(np.mean([*by.values()], axis=0)) for by in of_collections.values()]
+    pooled = across.pool_effects(np.array([test.mean for test in tests]), np.array([test.error**2 for test in tests]))
+    names = ("difference", "low", "high", "heterogeneity", "next_low", "next_high")
+    assert [found[name] for name in names] == pytest.approx([*pooled])
+    assert (found["places"], found["collections"], found["pairs"]) == (6, 3, 24)
+
+
+def test_rankers_are_averaged_over_the_seeds_and_queries_that_all_have():
+    cells = drawn(np.random.default_rng(4), "xyz")
+    for of, column in ((cells["x"], 2), (cells["z"], 7)):
+        of[:, column] = np.nan
+    by_seed = {name: dict(enumerate(of)) for name, of in cells.items()}
+    del by_seed["y"][1]
+    found = over_all(with_queries({("c", name): of for name, of in by_seed.items()}))
+    common = np.delete(np.delete(np.mean([*cells.values()], axis=0), 1, axis=0), [2, 7], axis=1)
+    test = crossed_difference(common)
+    assert (found["difference"], found["low"], found["high"]) == pytest.approx((test.mean, test.low, test.high))
+    assert found["pairs"] == 9
+
+
+def mean_interval(tests: list[CrossedDifference]) -> Any:
+    return pytest.approx([np.mean([getattr(test, name) for test in tests]) for name in ("mean", "low", "high")])
+
+
+def test_rankers_without_common_seeds_or_queries_have_the_mean_of_their_intervals():
+    cells = drawn(np.random.default_rng(5), "xy")
+    tests = [crossed_difference(of) for of in cells.values()]
+    seeds = {("c", name): dict(enumerate(of, 4 * (name == "y"))) for name, of in cells.items()}
+    found = over_all(with_queries(seeds))
+    assert [found["difference"], found["low"], found["high"]] == mean_interval(tests)
+    assert (found["pairs"], found["heterogeneity"]) == (8, None)
+    gap = np.full((4, 30), np.nan)
+    apart = {"x": np.hstack([cells["x"], gap]), "y": np.hstack([gap, cells["y"]])}
+    queries = with_queries({("c", name): dict(enumerate(of)) for name, of in apart.items()})
+    found = over_all(queries)
+    assert [found["difference"], found["low"], found["high"]] == mean_interval(tests)
+    unknown = Comparison(queries.trials, queries.queries.lazy().filter(~pl.col("run").str.starts_with("cy")))
+    of_seeds = stats.ttest_1samp(cells["y"].mean(1), 0).confidence_interval()
+    assert over_all(unknown)["high"] == pytest.approx((tests[0].high + of_seeds.high) / 2)
+
+
+def test_rankers_whose_values_by_query_are_not_known_are_averaged_by_seed():
+    compared = with_queries(
+        {("c", name): dict(enumerate(of)) for name, of in drawn(np.random.default_rng(6), "xy").items()}
+    )
+    found = over_all(Comparison(compared.trials))
+    means = compared.trials.group_by("function", "seed").agg(pl.col("bm25:AP@10").mean()).sort("seed")
+    by_function = [means.filter(function=name)["bm25:AP@10"].to_numpy() for name in ("random", "bm25")]
+    interval = stats.ttest_rel(*by_function).confidence_interval()
+    assert (found["low"], found["high"]) == pytest.approx((interval.low, interval.high))
+
+
+def test_one_ranker_on_each_collection_is_pooled_as_it_is():
+    rng = np.random.default_rng(7)
+    by_place = {place: drawn(rng, place[1])[place[1]] for place in (("c", "x"), ("d", "y"), ("e", "x"))}
+    found = over_all(with_queries({place: dict(enumerate(of)) for place, of in by_place.items()}))
+    tests = [crossed_difference(of) for of in by_place.values()]
+    pooled = across.pool_effects(np.array([test.mean for test in tests]), np.array([test.error**2 for test in tests]))
+    assert [found["low"], found["high"], found["next_low"]] == pytest.approx([pooled.low, pooled.high, pooled.next_low])
+    assert (found["places"], found["collections"], found["pairs"]) == (3, 3, 12)
