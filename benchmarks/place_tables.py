@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from benchmarks.archives import Archive, interval, number, signed, table
-from pyrite.analysis.statistics.across_places import PooledEffect, pool_effects
 from pyrite.analysis.statistics.crossed import CrossedDifference, crossed_difference
+from pyrite.analysis.statistics.pooled_effects import PooledEffect, pool_effects
 
 WIDTH = 120
 MARGIN = 0.005

@@ -15,6 +15,7 @@ from pyrite.analysis.reports.study_words import READING, SEEDS_OF_BOTH
 from pyrite.analysis.statistics import across_places as across
 from pyrite.analysis.statistics import seed_variation as spread
 from pyrite.analysis.statistics.crossed import CrossedDifference, crossed_difference
+from pyrite.analysis.statistics.pooled_effects import pool_effects
 from pyrite.analysis.statistics.sequential import SequentialRule
 from pyrite.analysis.study_comparison import Comparison
 from tests.cluster.trial_rows import trials_of
@@ -365,23 +366,23 @@ def test_methods_are_compared_with_the_best_baseline():
 
 def test_random_effects_by_hand():
     """Two places, by the formulas of DerSimonian and Laird: weights 100 and 100, Q = 50 · .04, tau² = (2 − 1) / 100."""
-    found = across.pool_effects(np.array([0.0, 0.2]), np.array([0.01, 0.01]))
+    found = pool_effects(np.array([0.0, 0.2]), np.array([0.01, 0.01]))
     assert found.mean == pytest.approx(0.1)
     assert found.between == pytest.approx(0.1)
     error = np.sqrt(0.1**2 * 2 / (1 * 2))  # Hartung and Knapp: weights are alike
     assert found.high - found.mean == pytest.approx(stats.t.isf(0.025, 1) * error)
     assert found.next_high > found.high
-    assert across.pool_effects(np.array([0.1, 0.1, 0.1]), np.array([0.01, 0.01, 0.01])).between == 0
+    assert pool_effects(np.array([0.1, 0.1, 0.1]), np.array([0.01, 0.01, 0.01])).between == 0
 
 
 def test_a_place_where_nothing_varies_is_not_the_mean_of_all():
-    found = across.pool_effects(np.array([0.1, 0.1, 0.0]), np.array([0.01, 0.03, 0.0]))
-    assert found == pytest.approx(across.pool_effects(np.array([0.1, 0.1, 0.0]), np.array([0.01, 0.03, 0.02])))
+    found = pool_effects(np.array([0.1, 0.1, 0.0]), np.array([0.01, 0.03, 0.0]))
+    assert found == pytest.approx(pool_effects(np.array([0.1, 0.1, 0.0]), np.array([0.01, 0.03, 0.02])))
     assert found.low < -0.1 < 0.06 < found.mean < 0.3 < found.high
-    none = across.pool_effects(np.array([0.1, 0.2, 0.3]), np.zeros(3))  # then places alone are the sample
+    none = pool_effects(np.array([0.1, 0.2, 0.3]), np.zeros(3))  # then places alone are the sample
     reach = stats.t.isf(0.025, 2) * 0.1 / np.sqrt(3)
     assert (none.mean, none.between, none.high) == pytest.approx((0.2, 0.1, 0.2 + reach))
-    assert across.pool_effects(np.zeros(2), np.zeros(2)) == pytest.approx((0.0,) * 6, abs=1e-10)
+    assert pool_effects(np.zeros(2), np.zeros(2)) == pytest.approx((0.0,) * 6, abs=1e-10)
     rng = np.random.default_rng(1)
     of = {(c, f): list(rng.normal(0.5, 0.1, 6)) for c in "cd" for f in ("bm25", "random")}
     of |= {("e", f): [1.0] * 6 for f in ("bm25", "random")}
@@ -454,7 +455,7 @@ def test_collections_are_pooled_after_their_rankers():
     every = {(name, ranker): dict(enumerate(of)) for name, by in of_collections.items() for ranker, of in by.items()}
     found = over_all(with_queries(every))
     tests = [crossed_difference(np.mean([*by.values()], axis=0)) for by in of_collections.values()]
-    pooled = across.pool_effects(np.array([test.mean for test in tests]), np.array([test.error**2 for test in tests]))
+    pooled = pool_effects(np.array([test.mean for test in tests]), np.array([test.error**2 for test in tests]))
     names = ("difference", "low", "high", "heterogeneity", "next_low", "next_high")
     assert [found[name] for name in names] == pytest.approx([*pooled])
     assert (found["places"], found["collections"], found["pairs"]) == (6, 3, 24)
@@ -510,6 +511,6 @@ def test_one_ranker_on_each_collection_is_pooled_as_it_is():
     by_place = {place: drawn(rng, place[1])[place[1]] for place in (("c", "x"), ("d", "y"), ("e", "x"))}
     found = over_all(with_queries({place: dict(enumerate(of)) for place, of in by_place.items()}))
     tests = [crossed_difference(of) for of in by_place.values()]
-    pooled = across.pool_effects(np.array([test.mean for test in tests]), np.array([test.error**2 for test in tests]))
+    pooled = pool_effects(np.array([test.mean for test in tests]), np.array([test.error**2 for test in tests]))
     assert [found["low"], found["high"], found["next_low"]] == pytest.approx([pooled.low, pooled.high, pooled.next_low])
     assert (found["places"], found["collections"], found["pairs"]) == (3, 3, 12)
