@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,32 +20,42 @@ MARGIN = 0.005
 
 
 def over_places(archives: Sequence[Archive]) -> str:
-    """Each method less the baseline of its place: the mean over all places, and the next place."""
+    """Each method less the baseline of its place: the mean over all collections, and the next one.
+
+    The rankers of a collection share its test queries, so their differences are averaged first, and their errors too:
+    no mean of theirs is less certain.
+    """
     largest = sorted(archives, key=lambda archive: (archive.place, len(archive.methods(archive.origins[0]))))
     archives = list({archive.place: archive for archive in largest}.values())
-    text = "\n### Over all places\n\n"
+    text = "\n### Over all collections\n\n"
     for origin in ("bm25", "random"):
         rows = []
         for method in {name: None for archive in archives for name in archive.methods(origin)}:
-            every = [(archive.tests(), (method, origin, archive.measure)) for archive in archives]
-            tests = [found[key][0] for found, key in every if key in found]
+            tests = defaultdict[str, list[CrossedDifference]](list)
+            for archive in archives:
+                found = archive.tests().get((method, origin, archive.measure))
+                if found is not None:
+                    tests[archive.trials["collection"][0]].append(found[0])
             if len(tests) < 2:
                 continue
-            pooled = _pooled(tests)
+            means = [float(np.mean([test.mean for test in of])) for of in tests.values()]
+            errors = [float(np.mean([test.error for test in of])) for of in tests.values()]
+            pooled = pool_effects(np.array(means), np.array(errors) ** 2)
             ahead = "ahead" if pooled.mean > 0 else "behind"
-            further = f"next place between {signed(pooled.next_low)} and {signed(pooled.next_high)}"
+            further = f"next collection between {signed(pooled.next_low)} and {signed(pooled.next_high)}"
             sentence = f"{ahead} by {number(abs(pooled.mean))}, {further}"
             row = [method, str(len(tests)), interval(pooled.low, pooled.high), number(pooled.between), sentence]
             rows.append((-pooled.mean, row))
         if not rows:
             continue
         rows.sort()
-        head = ["method", "places", "95% of the mean", "between places", "in words"]
+        head = ["method", "collections", "95% of the mean", "between collections", "in words"]
         text += f"{archives[0].measure} over {origin} candidates\n\n" + table(head, [row for _, row in rows]) + "\n"
     model = (
-        "A random-effects model over places (DerSimonian and Laird 1986, Hartung and Knapp 2001): “between places” is "
-        "the deviation of the true differences, and “next place” the 95% interval of the difference at a place that "
-        "was not seen. With few places it is wide, and advice whose interval contains 0 is advice for the places below."
+        "A random-effects model over collections (DerSimonian and Laird 1986, Hartung and Knapp 2001), of which each "
+        "has the mean over its rankers: “between collections” is the deviation of the true differences, and “next "
+        "collection” the 95% interval of the difference on one that was not seen. With few it is wide, and advice "
+        "whose interval contains 0 is advice for the places below."
     )
     return text + textwrap.fill(model, WIDTH) + "\n"
 
