@@ -161,7 +161,7 @@ def check_trainer(trainer: Any) -> None:
     sharded = getattr(trainer, "is_fsdp_enabled", False) or _zero3(trainer)
     what = "FSDP or ZeRO-3 keeps the weights in parts, which can't be sent"
     refuse(sharded, what, "trainer", "train with data parallelism or LoRA")
-    evaluator = getattr(trainer, "evaluator", None)
+    evaluator: Any = getattr(trainer, "evaluator", None)
     if type(evaluator).__module__ == EVALUATOR:  # before the first evaluation
         evaluator.check(trainer.model)
 

@@ -137,7 +137,7 @@ class ValidationEvaluator(SentenceEvaluator):
         similarities = self.options.get("score_functions") or {model.similarity_fn_name: model.similarity}
         key = (kind.name, *map(str, similarities))
         if key not in self._evaluators:
-            given = self.options | ({"score_functions": similarities} if self.own else {})
+            given = {**self.options, **({"score_functions": similarities} if self.own else {})}
             self._evaluators[key] = kind.make(self.queries, self.documents, self.relevant, **given)
         evaluator = self._evaluators[key]
         if self.own:
