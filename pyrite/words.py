@@ -17,7 +17,7 @@ from typing import Any
 from pyrite.cluster.config.build import locate
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import group_options
-from pyrite.cluster.config.other_names import suggestion
+from pyrite.cluster.config.other_names import suggestion, unit_of
 from pyrite.cluster.config.other_parts import name_here
 from pyrite.cluster.config.override import values_by_key
 from pyrite.cluster.config.parts import BASES
@@ -67,7 +67,8 @@ def _of_verb(form: str, files: Sequence[Sequence[str]], name: str, value: Any) -
     if None in refusals:
         return f"did you mean {as_arguments(texts, form)}?"
     remedies = (in_python(refused, form).remedy for refused in refusals if refused)
-    return next((remedy for remedy in remedies if remedy and not remedy.startswith("see ")), None)
+    unit = unit_of(suggestion(texts[0], "mine") or "")
+    return next((f"{unit}{remedy}" for remedy in remedies if remedy and not remedy.startswith("see ")), None)
 
 
 def _unknown(overrides: Sequence[str], config: str) -> BadInput | None:
@@ -82,10 +83,11 @@ def _unknown(overrides: Sequence[str], config: str) -> BadInput | None:
 def _of_part(group: str, of: Callable[..., Any], name: str, value: Any) -> str | None:
     """Return the arguments of a part that an argument means."""
     known = signature(of).parameters
-    pairs = values_by_key((suggestion(_overrides(f"{group}.{name}", value)[0], "mine") or "").split(" "))
+    instead = suggestion(_overrides(f"{group}.{name}", value)[0], "mine") or ""
+    pairs = values_by_key(instead.split(" "))
     own = {key.rpartition(".")[2]: given for key, given in pairs.items() if key.partition(".")[0] in (group, *known)}
     given = [f"{key}={value_of(text)}" for key, text in own.items() if key in known]
-    return f"did you mean {', '.join(given)}?" if given else None
+    return f"{unit_of(instead)}did you mean {', '.join(given)}?" if given else None
 
 
 def _overrides(name: str, value: Any) -> list[str]:

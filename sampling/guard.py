@@ -43,7 +43,8 @@ class Guard(Part):
     3.2.2), which recognises unjudged relevant documents better than the function does.
 
     Args:
-        absolute: margin on the scale of the scores, from 0 up; None for no such margin.
+        absolute: margin on the scale of the scores (20 times the cosine for a cosine ranker), from 0 up; None for no
+            such margin.
         relative: margin as a share of the positive's score, 0 to 1, e.g. 0.05; None for no such margin.
         ceiling: the highest score that a candidate may have, on the scale of the scores; None for any.
         ranker: the ranker whose scores are compared: a trained run's folder or a checkpoint; None compares the scores

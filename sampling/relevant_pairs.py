@@ -45,6 +45,14 @@ class RelevantPairs:
         of_texts = np.bincount(keys // max(self.size, 1), weights=copies, minlength=most)
         self.counts = of_texts.astype(np.int64)[self._texts]
 
+    def contents_of(self, queries: NDArray[np.integer]) -> NDArray[np.int32]:
+        """Return the contents of all documents that must not be negatives of one of these queries."""
+        texts = np.unique(self._texts[queries])
+        first, last = np.searchsorted(self._keys, [texts * self.size, (texts + 1) * self.size])
+        lengths = last - first
+        places = np.arange(lengths.sum()) + np.repeat(first - np.cumsum(lengths) + lengths, lengths)
+        return (self._keys[places] % max(self.size, 1)).astype(np.int32)
+
     def among(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return which of the documents [b, m] must not be negatives of their query [b]; a missing one (−1) may."""
         contents = self.encoded.contents(documents)

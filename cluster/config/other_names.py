@@ -24,6 +24,7 @@ from pyrite.cluster.config.other_tools import (
     OF_VERB,
     OFF,
     SAME_VALUE,
+    UNIT,
     WITHIN,
 )
 from pyrite.cluster.config.override import key_of, of_keys, root_of, without
@@ -159,8 +160,13 @@ def suggest_all(overrides: Sequence[str], unknown: str, config: str, compose: Co
         return ""
     refused = refusal(instead, others, config, compose) if re.fullmatch(OVERRIDES, instead) else ""
     if not refused:
-        return f"; did you mean {instead}?"
+        return f"; {unit_of(instead)}did you mean {instead}?"
     return f"; leave it out: {NOT_IN[config]}" if "no option" in refused and config in NOT_IN else ""
+
+
+def unit_of(instead: str) -> str:
+    """Return a clause about the unit of a suggested option that has another one elsewhere; else nothing."""
+    return "".join(f"{UNIT[key]}; " for key in map(key_of, instead.split()) if key in UNIT)
 
 
 def refusal(instead: str, others: Sequence[str], config: str, compose: Compose) -> str:

@@ -151,6 +151,9 @@ NEEDS: dict[str, str] = {
     "selector.last": "selector=window",
 }
 """What an option needs besides itself."""
+OF_SCORES = "limits are in scores, `scale` (20) times the cosine for a cosine ranker"
+UNIT: dict[str, str] = dict.fromkeys(["guard.absolute", "guard.ceiling"], OF_SCORES)
+"""The unit of an option whose values elsewhere are cosines, or what a guide scores."""
 CHECKPOINT = {
     f"ranker={kind} ranker.checkpoint": "checkpoint"
     for kind in ("bi_encoder", "cross_encoder", "late_interaction", "sparse")

@@ -6,6 +6,8 @@ import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -98,11 +100,13 @@ def digest_of(folder: Path) -> str:
 
 
 def _of_encode(encode: Callable[..., Any], collection: Collection, encoded: EncodedCollection) -> LeftRanker:
-    """Compare vectors by inner products; `encode` takes texts, and their kind if it has such an argument."""
+    """Compare vectors by inner products; `encode` takes texts, and their kind if it has an argument `kind`."""
     of_kind = getattr(encode, "__self__", None)
+    takes_kind = "kind" in signature(encode).parameters
 
     def vectors(texts: list[str], kind: str) -> Any:
-        return getattr(of_kind, f"encode_{kind}", encode)(texts)
+        plain = partial(encode, kind=kind) if takes_kind else encode
+        return getattr(of_kind, f"encode_{kind}", plain)(texts)
 
     ranker = DigestedEncoder(vectors)
     documents, queries = (as_bytes(each["text"].to_list()) for each in (collection.documents, collection.queries))

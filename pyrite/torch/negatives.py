@@ -212,6 +212,7 @@ class Negatives(IterableDataset[ServedBatch]):
         rows: str = "tuples",
     ) -> None:
         super().__init__()
+        self._plain = collection.queries["text"]  # without prompts, as in the files of other trainers
         collection = collection.changed(queries=with_prompts(collection.queries))  # models of others read texts alone
         self.collection, self._parts, self._split = collection, parts, parts["base"].splits[fold]
         self._config, self._score, self._encoder, self._form = _served(config), score, encoder, rows
@@ -396,16 +397,18 @@ class Negatives(IterableDataset[ServedBatch]):
         return NegativesReport.of(self.lines(), mode, remarks, self._data)
 
     def evaluator(self, **options: Any) -> Any:
-        """Return an evaluator of sentence-transformers that ranks all documents for the validation queries.
+        """Return an evaluator that ranks all documents for the validation queries, but for the query itself.
+
+        It is called with a SentenceTransformer, a SparseEncoder, a MultiVectorEncoder or a ColBERT, and evaluates each
+        with the evaluator of sentence-transformers, or of PyLate, for its class.
 
         Args:
             options: options of `InformationRetrievalEvaluator`, as `name="dev"`.
 
         Raises:
-            BadInput: if there are no validation queries.
+            BadInput: if there are no validation queries, or an option is unknown.
         """
-        from sentence_transformers.evaluation import InformationRetrievalEvaluator
-        from sentence_transformers.sparse_encoder.evaluation import SparseInformationRetrievalEvaluator
+        from pyrite.torch.validation_evaluator import ValidationEvaluator
 
         encoded, dev = self.training.encoded, self._split.dev
         refuse(not len(dev), "has no validation queries", "collection", "give it a dev split")
@@ -417,13 +420,14 @@ class Negatives(IterableDataset[ServedBatch]):
             query: relevant.documents[relevant.offsets[query] : relevant.offsets[query + 1]].tolist()
             for query in dev.tolist()
         }
-        is_sparse = self._encoder is not None and self._encoder.sparse
-        kind = SparseInformationRetrievalEvaluator if is_sparse else InformationRetrievalEvaluator
-        return kind(
+        own = zip(dev.tolist(), encoded.counted(encoded.own_documents(dev)).tolist(), strict=True)
+        itself = {query: {document for document in row if document >= 0} for query, row in own}
+        return ValidationEvaluator(
             {queries["id"][query]: queries["text"][query] for query in judged},
             {ids[document]: texts[document] for document in ranked},
             {queries["id"][query]: {ids[each] for each in found} for query, found in judged.items()},
-            **{"name": "validation"} | options,
+            {queries["id"][query]: [ids[each] for each in found] for query, found in itself.items() if found},
+            {"name": "validation"} | options,
         )
 
     def close(self) -> None:
@@ -479,8 +483,14 @@ class Negatives(IterableDataset[ServedBatch]):
             self._index = self._new_index(sampler, training)
             training.service = self._index.service(folder, loader)
         draws = PairDraws(sampler, training, self._config["seed"], within_batch)
-        pairs = TextPairs(self.dataset["query"], self.dataset["positive"])
-        return BatchNegatives(pairs, draws, training.service, self._form)
+        return BatchNegatives(self._text_pairs(), draws, training.service, self._form)
+
+    def _text_pairs(self) -> TextPairs:
+        """Return the pairs of `dataset`, which rows of the files that were read are, too."""
+        split, plain = self._split, self._plain
+        asked = plain.gather(self.training.examples.queries.astype(np.uint32))
+        held_out = plain.gather(np.concatenate([split.dev, split.test]).astype(np.uint32))
+        return TextPairs(self.dataset["query"], self.dataset["positive"], asked.to_list(), held_out.to_list())
 
     def _reads_versions(self, sampler: Sampler) -> bool:
         """Return whether a function or a selector reads the versions of an index."""

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from pyrite.ranking.batch import Batch
 from pyrite.ranking.errors import refuse
-from pyrite.ranking.ranked_lists import rectangle
 from pyrite.sampling.filtered import FilteredFunction
 from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.relevant_pairs import RelevantPairs
@@ -58,8 +57,8 @@ class PairsDrawn:
 class PairDraws:
     """Draws the same negatives for a pair of one version and epoch, whatever process or batch asks for them.
 
-    The exception are documents that are a positive of the batch, and those that are relevant for one of its queries if
-    these see each other's negatives: they are replaced.
+    The exception are documents that are a positive of the batch, and, if its queries see each other's negatives, those
+    that are relevant for one of them or are the query itself: they are replaced.
 
     Args:
         within_batch: whether the loss compares each query with the negatives of all rows of its batch.
@@ -81,7 +80,7 @@ class PairDraws:
         what = "each= gives some queries more negatives than others, and a trainer's rows have one number"
         refuse(sampler.policy.each is not None, what, "policy.each", "leave it out")
         self.start()
-        self._relevant, self._judged = RelevantPairs(training.encoded), training.encoded.judgements.relevant()
+        self._relevant = RelevantPairs(training.encoded)
         self._random = Random()
         self._random.prepare(training.encoded, None)
         self._empty = self._empty_documents()
@@ -118,11 +117,10 @@ class PairDraws:
 
     def _barred(self, batch: Batch) -> NDArray[np.integer]:
         """Return the contents, ascending, of the documents that are no negatives of any query of a batch."""
-        barred = [batch.positives, self._empty]
-        if self.within_batch:  # a query may have relevant documents that are no positive of this batch
-            barred.append(rectangle(self._judged.documents, self._judged.offsets, np.unique(batch.queries), -1).ravel())
-        contents = np.unique(self.training.encoded.contents(np.concatenate(barred)))
-        return contents[contents >= 0]
+        barred = [self.training.encoded.contents(np.concatenate([batch.positives, self._empty]))]
+        if self.within_batch:  # a query may have others that are no positive of this batch, and be a document itself
+            barred.append(self._relevant.contents_of(batch.queries))
+        return np.unique(np.concatenate(barred))
 
     def _at_random(
         self, one: Batch, taken: NDArray[np.integer], barred: NDArray[np.integer], rng: np.random.Generator

@@ -82,9 +82,11 @@ class ShownFiles:
         )
 
     def drop_from(self, batch: int) -> None:
-        """Drop the lines of the batches from one on, which a resumed training fetches again."""
+        """Drop the lines of the batches from one on, which a resumed training fetches again; from 0 on all lines, of
+        batches without a number too."""
         for file in self.folder.glob("*.jsonl"):
-            file.write_bytes(b"".join(line for line in _whole(file, 0) if json.loads(line)["batch"] < batch))
+            kept = [line for line in _whole(file, 0) if json.loads(line)["batch"] < batch] if batch else []
+            file.write_bytes(b"".join(kept))
 
     def lines(self, read: dict[str, int] | None = None) -> list[dict[str, Any]]:
         """Return the lines of all processes, each with its `rank`.

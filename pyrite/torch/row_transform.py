@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyrite.ranking.collections.row_values import documents, query_text
 from pyrite.ranking.errors import BadInput, refuse
 
 if TYPE_CHECKING:
@@ -22,13 +23,11 @@ class RowLayout:
     Args:
         positive: the column of positives.
         negative: the column of negatives.
-        text_of: returns the text of a row's positive.
         negatives_of: returns texts as the trainer reads negatives.
     """
 
     positive: str
     negative: str
-    text_of: Callable[[Any], str]
     negatives_of: Callable[[list[str]], Any]
 
 
@@ -37,11 +36,16 @@ def _passages(texts: list[str]) -> list[dict[str, str]]:
 
 
 ROW_FORMS = (
-    RowLayout("positive_passages", "negative_passages", lambda passages: passages[0]["text"], _passages),  # Tevatron
-    RowLayout("pos", "neg", lambda texts: texts[0], list),  # FlagEmbedding
-    RowLayout("pos_doc", "neg_doc", lambda text: text if isinstance(text, str) else text[0], list),  # NeMo AutoModel
-    RowLayout("positive", "negative", str, list),
+    RowLayout("positive_passages", "negative_passages", _passages),  # Tevatron
+    RowLayout("pos", "neg", list),  # FlagEmbedding
+    RowLayout("pos_doc", "neg_doc", list),  # NeMo AutoModel
+    RowLayout("positive", "negative", list),
 )
+
+
+def _text(positive: Any, column: str) -> str:
+    """Return the text of a row's first positive, as it is read from a file."""
+    return next((each.text for each in documents(positive, column) if each.text.strip()), "")
 
 
 class NegativesTransform:
@@ -59,7 +63,7 @@ class NegativesTransform:
             named = ", ".join(each.positive for each in ROW_FORMS)
             raise BadInput(f"has the columns {', '.join(columns)}", "train_dataset", f"give query and one of {named}")
         pairs = [
-            (query, form.text_of(positive))
+            (query_text(query), _text(positive, form.positive))
             for query, positive in zip(columns["query"], columns[form.positive], strict=True)
         ]
         texts = _OPEN[self.number].texts(pairs, None)

@@ -50,6 +50,7 @@ class TextEncoder(DenseRanker):
         self.prompts: dict[str, str] | None = None
         self.routes: dict[str, str] = {}
         self._dimension = 0
+        self._trained: set[str] = set()  # names of weights that training has changed so far
 
     @abstractmethod
     def encode(self, texts: list[str], kind: str) -> Any:
@@ -74,9 +75,10 @@ class TextEncoder(DenseRanker):
         return super().load_state_dict(state_dict, strict, assign)
 
     def trained_weights(self) -> dict[str, Tensor]:
-        """Return the weights that training changes, by name: of a model with adapters, these alone."""
-        trained = {name for name, weight in self.named_parameters() if weight.requires_grad}
-        changing = trained | {name for name, _ in self.named_buffers()}
+        """Return the weights that training changes, or changed before it froze them, by name: of a model with
+        adapters, these alone."""
+        self._trained |= {name for name, weight in self.named_parameters() if weight.requires_grad}
+        changing = self._trained | {name for name, _ in self.named_buffers()}
         return {name: weight for name, weight in self.state_dict().items() if name in changing}
 
     def stands_still(self, trained: nn.Module) -> bool:

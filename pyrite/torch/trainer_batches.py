@@ -62,6 +62,8 @@ ROWS_OF: dict[str, str] = {
 LIBRARY = "sentence_transformers."
 CALLBACK = "pyrite.torch.trainer_callback"
 """The module of the callback that `attach` adds."""
+EVALUATOR = "pyrite.torch.validation_evaluator"
+"""The module of the evaluator of the validation queries."""
 
 
 class BatchNegatives:
@@ -97,7 +99,7 @@ class BatchNegatives:
         step = -1 if service is None else service.step
         training.step = 0 if batch is None else self.loader.step_of(batch)
         training.epoch, training.loader = epoch, self.loader
-        found = self.pairs.find(pairs)
+        found = self.pairs.find(pairs, of_files=batch is None)
         drawn = self.draws(found, step, epoch if batch is not None else self._reads[found])
         if batch is None:
             np.add.at(self._reads, found, 1)
@@ -159,6 +161,9 @@ def check_trainer(trainer: Any) -> None:
     sharded = getattr(trainer, "is_fsdp_enabled", False) or _zero3(trainer)
     what = "FSDP or ZeRO-3 keeps the weights in parts, which can't be sent"
     refuse(sharded, what, "trainer", "train with data parallelism or LoRA")
+    evaluator: Any = getattr(trainer, "evaluator", None)
+    if type(evaluator).__module__ == EVALUATOR:  # before the first evaluation
+        evaluator.check(trainer.model)
 
 
 def check_loader(trainer: Any, added: Sequence[str]) -> None:

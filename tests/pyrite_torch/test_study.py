@@ -305,6 +305,18 @@ def test_a_ranker_is_known_by_the_vectors_of_both_sides(tiny_sources, tmp_path, 
     assert digest(0) != digest(1)
 
 
+def test_an_encode_with_an_argument_for_the_kind_of_texts_gets_it(tiny_sources, tmp_path):
+    seen = set()
+
+    def encode(texts: list[str], kind: str) -> np.ndarray:
+        seen.add(kind)
+        return np.ones((len(texts), 2), np.float32)
+
+    left = left_by(SimpleNamespace(encode=encode), tmp_path, tiny_sources.collection, tiny_sources.encoded)
+    left.measure(FullCollection().of(tiny_sources, np.arange(4)), ["RR@10"])
+    assert seen == {"query", "document"}
+
+
 def test_an_object_with_several_scores_per_document_is_refused(tiny_sources, tmp_path):
     """A cross-encoder of two classes."""
     classes = SimpleNamespace(predict=lambda pairs: np.zeros((len(pairs), 2)))

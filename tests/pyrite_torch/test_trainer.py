@@ -30,6 +30,7 @@ from pyrite.torch.builders import BuildBeside
 from pyrite.torch.moving_index import MovingIndex
 from pyrite.torch.report import ShownFiles
 from pyrite.torch.text_encoder import encoder_of
+from pyrite.torch.text_pairs import TextPairs
 from pyrite.torch.trainer_batches import check_loss, lists
 from pyrite.torch.version_files import VersionFolder
 from tests.pyrite_torch.ends import ends
@@ -260,6 +261,18 @@ def test_a_query_sees_no_other_positive_of_its_own_in_a_neighbours_row(bert, tmp
         if column.startswith("negative_")
     ]
     assert any(seen) != barred
+
+
+@pytest.mark.parametrize("negatives", [BM25(2, pick=Top()), Random(2)])
+def test_a_query_sees_its_own_text_in_no_row(bert, tmp_path, negatives):
+    texts = [f"w{number % 12} w{20 + number % 8} w{60 + number}" for number in range(48)]
+    data = [{"query": text, "positive": texts[number ^ 1]} for number, text in enumerate(texts)]
+    moving = Negatives(data, negatives)
+    trainer = trainer_of(bert, tmp_path, moving, per_device_train_batch_size=8)
+    moving.attach(trainer)
+    for batch in batches_of(moving, trainer):
+        shown = {text for row in batch for column, text in row.items() if column.startswith("negative_")}
+        assert not shown & {row["query"] for row in batch}
 
 
 @pytest.mark.parametrize("prompts", [{}, {"query": "w7 w9 ", "positive": "w3 "}])
@@ -532,15 +545,6 @@ def test_the_report_says_which_pairs_are_trained_on():
     assert str(moving.report()).endswith(f"{counts}\n{skipped}")
 
 
-def test_the_evaluator_ranks_for_the_validation_queries(bert):
-    moving = Negatives(words(60), BM25(1))
-    evaluator = moving.evaluator()
-    assert evaluator.queries
-    assert not set(evaluator.queries) & set(moving.dataset["query"])
-    figures = evaluator(open_model(bert))
-    assert any(name.endswith("ndcg@10") for name in figures)
-
-
 ORPHAN = """
 import sys, tempfile, time
 from pathlib import Path
@@ -805,6 +809,79 @@ def test_a_transform_adds_negatives_of_the_newest_version(bert, column):
     with pytest.raises(BadInput, match="they get the newest version"):
         _ = lagged.transform
     moving.close()
+
+
+OWN_ROWS = {
+    "pos": lambda title, text: {"pos": [text], "neg": []},
+    "positive_passages": lambda title, text: {
+        "positive_passages": [{"docid": text.strip(), "title": title, "text": text}], "negative_passages": [],
+    },
+}  # fmt: skip
+"""By column of positives, a row of a trainer's own file without its query."""
+
+
+def write_own(folder, column):
+    """Files of a trainer's own rows, as users write them: with blanks, in decomposed letters, with a prompt."""
+    folder.mkdir()
+    for first, split in ((0, "train"), (40, "dev"), (50, "test")):
+        rows = [
+            {
+                "query": f"Wo ist  Cafe\u0301 {number} ",
+                "prompt": "Find: ",
+                **OWN_ROWS[column]("Straße", f"e\u0301 {number}\n"),
+            }
+            for number in range(first, first + (40 if split == "train" else 10))
+        ]
+        (folder / f"{split}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return folder
+
+
+@pytest.mark.parametrize("column", OWN_ROWS)
+def test_a_transform_reads_the_trainers_own_file(tmp_path, own_cache, column):
+    from datasets import load_dataset
+
+    folder = write_own(tmp_path / "rows", column)
+    moving = Negatives(folder, Random(2))
+    train, dev = (
+        load_dataset("json", data_files=str(folder / f"{split}.jsonl"), split="train", cache_dir=str(tmp_path / "hub"))
+        for split in ("train", "dev")
+    )
+    read = train.with_transform(moving.transform)[:]
+    assert [len(row) for row in read[TRANSFORMED[column][1]]] == [2] * 40
+    found = moving._transformed.pairs.find([("wo ist café 7", moving.dataset["positive"][7])], of_files=True)
+    assert found.tolist() == [7]
+    with pytest.raises(BadInput, match="is of a query that is kept for validation or test; bring files named train"):
+        moving.transform(dev[:])
+
+
+def test_queries_that_differ_in_case_alone_keep_their_own_pairs():
+    pairs = TextPairs(["US", "us", "Find: them"], ["a", "a", "b"], ["US", "us", "them"], ["other"])
+    assert pairs.find([("us", "a"), ("US", "a"), ("Us", "a"), ("them ", "b")], of_files=True).tolist() == [1, 0, 0, 2]
+    with pytest.raises(BadInput, match=r"the row of 'them' is no pair of negatives.dataset; give the trainer"):
+        pairs.find([("them", "c")], of_files=True)
+    with pytest.raises(BadInput, match=r"the row of 'Us' is no pair of negatives.dataset"):
+        pairs.find([("Us", "a")])
+
+
+def test_a_second_training_with_a_transform_forgets_the_first_ones_rows(tmp_path):
+    shown = ShownFiles(tmp_path)
+    for batch in (-1, 0, 1):
+        shown.append("0-0", {"batch": batch})
+    shown.drop_from(1)
+    assert [line["batch"] for line in shown.lines()] == [-1, 0]
+    shown.drop_from(0)
+    assert not shown.lines()
+
+
+def test_a_weight_that_is_frozen_later_is_sent_with_its_last_value(bert):
+    encoder = encoder_of(open_model(bert), None)
+    name, weight = next(iter(encoder.named_parameters()))
+    frozen, rest = next(reversed([*encoder.named_parameters()]))
+    rest.requires_grad_(False)
+    assert name in encoder.trained_weights()
+    assert frozen not in encoder.trained_weights()
+    weight.requires_grad_(False)
+    assert name in encoder.trained_weights()
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -9,6 +9,7 @@ import shlex
 import pytest
 import torch
 
+from pyrite import Guard, mine
 from pyrite.cluster.commands.verbs import parse
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.other_names import OF_STUDY, suggestion
@@ -134,6 +135,22 @@ def test_two_words_of_other_tools_are_each_suggested():
     """One message names one word; the other one does not silence it."""
     with pytest.raises(BadInput, match=r"did you mean guard.relative=.05\?"):
         compose([*PAIRS, "relative_margin=.05", "num_negatives=5"], "mine")
+
+
+@pytest.mark.parametrize(
+    ("word", "option"), [("guard.max_score=0.5", "ceiling=0.5"), ("absolute_margin=0.2", "absolute=0.2")]
+)
+@pytest.mark.parametrize("verb", ["mine", "config"])
+def test_a_limit_that_is_a_cosine_elsewhere_is_suggested_with_its_unit(verb, word, option):
+    end = (
+        rf"; limits are in scores, `scale` \(20\) times the cosine for a cosine ranker; did you mean guard.{option}\?$"
+    )
+    with pytest.raises(BadInput, match=end):
+        compose([*PAIRS, word], verb)
+    with pytest.raises(BadInput, match=r"; limits are in scores, .*; did you mean ceiling="):
+        Guard(max_score=0.5)
+    with pytest.raises(BadInput, match=r"; limits are in scores, .*; did you mean guard="):
+        mine(absolute_margin=0.5)
 
 
 def test_the_prefixes_of_other_command_lines_lead_to_options():

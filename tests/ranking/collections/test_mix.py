@@ -249,6 +249,7 @@ def test_what_is_relevant_for_a_text_in_one_collection_is_no_negative_in_another
         assert pairs.among(queries, np.tile(answers, (2, 1))).all()
         assert not pairs.among(queries, np.tile(answers + 1, (2, 1))).any()
         assert pairs.counts[queries].tolist() == [2, 2]
+        assert pairs.contents_of(queries[:1]).tolist() == sorted(answers)
         assert not pairs.only_judged
 
 
