@@ -110,7 +110,11 @@ def test_no_negative_has_the_text_of_the_positive_or_is_the_query(folder, tmp_pa
     sources = sources_of(folder, tmp_path)
     pairs = RelevantPairs(sources.encoded)
     assert pairs.counts.tolist() == [3, 2, 2]  # d0, d1, d3; d2, q1; d5, d6
-    assert [pairs.contents_of(np.array(queries)).tolist() for queries in ([0], [2, 0], [])] == [[0, 3], [0, 3, 5], []]
+    assert [pairs.contents_of(np.array(queries, np.int64)).tolist() for queries in ([0], [2, 0], [])] == [
+        [0, 3],
+        [0, 3, 5],
+        [],
+    ]
     among = pairs.among(np.arange(3), np.tile(np.arange(7), (3, 1)))
     assert [np.flatnonzero(row).tolist() for row in among] == [[0, 1, 3], [2, 4], [5, 6]]
     lists, dropped, ranks = negatives_lists(BM25(depth=5, stop_words=False), sources, Guard())
