@@ -1,7 +1,7 @@
 """Measures how often 95% intervals hold the truth, and how often a test rejects a true null, over made-up populations.
 
-Seven parts, each with its repetitions (default 1,000): the rate of false negatives of `pyrite audit`, the same where a
-part of the queries was recorded (`sampling.recorded`), the relevant documents of single topics by active sampling, the
+Seven parts, each with its repetitions (default 1,000): the rate of false negatives of `pyrite audit`, that rate if
+some queries are recorded (`sampling.recorded`), the relevant documents of single topics by active sampling, the
 convergence rate of agents, a learned method against a random one over agents, seeds and queries, the test over seeds
 and queries (`p_both`), and next to it the t-test over seeds alone, whose p is about other seeds and the same queries.
 """

@@ -90,8 +90,8 @@ class Words:
     def left_out(self) -> str:
         """Say which methods are not tested."""
         left, unit = self.verdict.left_out, self.verdict.unit
-        verb = "shares" if len(left) == 1 else "share"
-        return f" {self.listed(left)} {verb} fewer than {LEAST_SEEDS} {unit} with others, and can't be compared."
+        share = f"{', '.join(map(self.name, left))} {'shares' if len(left) == 1 else 'share'}"
+        return f" {share} fewer than {LEAST_SEEDS} {unit} with others, and can't be compared."
 
     def coin(self) -> str:
         """Say how large a gain of one seed must be to mean something; nothing with several seeds."""

@@ -15,7 +15,7 @@ from pyrite.analysis.statistics.audit_rates import PAIR
 from pyrite.cluster.commands.first_folder import absolute, recorded_folder
 from pyrite.cluster.config.compose import compose, compose_recorded, recorded_or_none
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.config.override import of_keys, root_of, values_by_key, without
+from pyrite.cluster.config.override import of_keys, root_of, without
 from pyrite.cluster.config.quoting import override_of
 from pyrite.cluster.output.manifest import (
     CONFIG,
@@ -162,10 +162,10 @@ def _no_record(storage: Storage) -> BadInput:
     if storage.read(CONFIG) is None:
         return BadInput("holds no study", storage.place, "name the out= of a `pyrite study` or a `pyrite mine`")
     config = read_config(storage)
-    verb, options = verb_of(config), values_by_key(config.get("overrides", []))
+    verb = verb_of(config)
     if verb not in ("study", "mine"):
         return BadInput(f"holds results of `pyrite {verb}`", storage.place, "audit takes those of a study or a mining")
-    if verb == "mine" or options.get("sampling.recorded", "0") != "0":
+    if verb == "mine" or _recorded(shlex.join(config.get("overrides", []))):
         return BadInput("is not finished", storage.place, f"finish it with `{resume_command(verb, storage.place)}`")
     what = "has no record of the negatives that its runs showed"
     return BadInput(what, storage.place, "run it with sampling.recorded=1")

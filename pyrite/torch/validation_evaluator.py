@@ -23,7 +23,7 @@ class EvaluatorKind:
 
     Args:
         module, name: where it is.
-        options: the options that it has beside those of `InformationRetrievalEvaluator`.
+        options: the options that it has in addition to those of `InformationRetrievalEvaluator`.
     """
 
     module: str
