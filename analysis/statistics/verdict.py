@@ -99,7 +99,7 @@ class Verdict:
 
     @property
     def is_over_all_pairs(self) -> bool:
-        """Whether the tests are in the family of all pairs; a baseline, or the best, is tested against the others alone."""
+        """Whether the tests are of all pairs; a baseline, or the best, is tested against the others alone."""
         return self.baseline is None and not self.best
 
     @property
