@@ -27,7 +27,7 @@ from pyrite.cluster.output.manifest import (
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import read_table, required_table, required_trials
 from pyrite.cluster.runs.negative_tables import SHOWN
-from pyrite.ranking.collections.pair_dialects import BY_RANKER, COMPARABLE, POSITIVE_SCORES
+from pyrite.ranking.collections.pair_dialects import COMPARABLE, POSITIVE_SCORES, of_one_scorer
 from pyrite.ranking.collections.reader import Reader
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import check_ids
@@ -186,7 +186,7 @@ def _read_mined(storage: Storage, name: str) -> pl.DataFrame:
     if POSITIVE_SCORES in rows.columns:
         positive, of_one = pl.col(POSITIVE_SCORES), bool(known[COMPARABLE].all())
     else:  # of an earlier version, which kept one score of a positive: that of the first function that scores positives
-        of_one = known["functions"].n_unique() < 2 or BY_RANKER.encode() in (storage.read("README.md") or b"")
+        of_one = of_one_scorer(known["functions"], (storage.read("README.md") or b"").decode("utf-8", "replace"))
         positive = score.first().over("pair") if of_one else pl.lit(None, pl.Float32)
     rows = rows.with_columns(margin=score - positive)
     scale = pl.lit("all") if of_one else pl.col("function")

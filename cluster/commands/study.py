@@ -77,6 +77,8 @@ def prepare(experiment: Experiment, console: Console) -> StudyWork:
     repeated = repetitions(runs)
     collections = {each.name: artifacts.collection(each.config) for each in [*known, *repeated]}
     learned_on = {each.storage.place: artifacts.collection(each.config).fingerprint for each in agents.values()}
+    for request in agents.values():
+        refuse_folds(request.config, artifacts.collection(request.config), {})
     for each in distinct(known):
         refuse_folds(each.config, collections[each.name], learned_on)
     check_comparison(plan.options, known, collections, complete=not adaptive)

@@ -146,7 +146,8 @@ def refuse_untrained_sweep(text: str) -> None:
     """Refuse a sweep over an option that all runs share: `origin=full,bm25` would train everything twice."""
     key, choices = key_of(text), choices_of(text)
     values = ",".join(choices.swept).replace("[", "").replace("]", "")
-    remedy = f"write {key}=[{values}]" if key in LISTED and values else "give it one value"
+    named = key in LISTED and values and "{" not in values  # mappings are not joined into a list of names
+    remedy = f"write {key}=[{values}]" if named else "give it one value"
     what = f"sweeps over {key}, which all compared runs share"
     refuse(choices.sweeps and is_shared(key), what, text, remedy)
 

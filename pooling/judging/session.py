@@ -381,16 +381,21 @@ class Session:
                 offered = self.state.orders[topics[0]].offer(topic)
                 if offered is not None:
                     return offered
-        return None
+        return self._gold_for(assessor, topics, soon=True)
 
-    def _gold_for(self, assessor: str, topics: Sequence[int]) -> Place | None:
-        """Return a gold document that is due: the first ones to burn in, and then one every `gold_every` judgements."""
-        given = self.state.gold_given.get(assessor, {})
+    def _gold_for(self, assessor: str, topics: Sequence[int], soon: bool = False) -> Place | None:
+        """Return a gold document that is due: the first ones to burn in, and then one every `gold_every` judgements.
+
+        Args:
+            soon: whether a skipped one need not be due, as nothing else is left.
+        """
+        given, due = (each.get(assessor, {}) for each in (self.state.gold_given, self.state.gold_due))
         made = len(self.state.of_assessor.get(assessor, {}))
         if len(given) >= self.options.burn_in + made // self.options.gold_every:
             return None
         places = ((topic, document) for topic in topics for document in self.gold[topic])
-        return next((place for place in places if place not in given), None)
+        left = (place for place in places if place not in given and (soon or due.get(place, 0) <= made))
+        return next(left, None)
 
     def _may_bring(self, topic: int, assessor: str) -> bool:
         """Return whether a new document of the topic may be handed to the assessor."""

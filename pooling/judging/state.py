@@ -106,6 +106,8 @@ class JudgingState:
     ) -> None:
         self.gold = gold
         self.gold_given: defaultdict[str, dict[Place, int | None]] = defaultdict(dict)
+        # Number of the assessor's judgements from which a gold document that they skipped is due again.
+        self.gold_due: defaultdict[str, dict[Place, int]] = defaultdict(dict)
         self.orders, self.limits = orders, limits
         self.last = 0  # id of the last event
         self.assessors: dict[str, int | None] = {}  # each one's topic
@@ -158,11 +160,13 @@ class JudgingState:
             self._begin_waiting(event, place)
 
     def _try_assessor(self, event: Event, place: Place) -> None:
-        """Process an event of a gold document: it is on a screen, or was judged."""
+        """Process an event of a gold document: it is on a screen, was skipped, or was judged."""
         if event.kind == "hand out":
             self.open[event.assessor][place] = None
         else:
             self.open[event.assessor].pop(place, None)
+        if event.kind == "skip":
+            self.gold_due[event.assessor][place] = len(self.of_assessor[event.assessor]) + SKIPPED_FOR
         if event.kind == "gold":
             self.gold_given[event.assessor][place] = event.grade
 

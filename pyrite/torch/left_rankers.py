@@ -102,7 +102,7 @@ def digest_of(folder: Path) -> str:
 def _of_encode(encode: Callable[..., Any], collection: Collection, encoded: EncodedCollection) -> LeftRanker:
     """Compare vectors by inner products; `encode` takes texts, and their kind if it has an argument `kind`."""
     of_kind = getattr(encode, "__self__", None)
-    takes_kind = "kind" in signature(encode).parameters
+    takes_kind = _takes_kind(encode)
 
     def vectors(texts: list[str], kind: str) -> Any:
         plain = partial(encode, kind=kind) if takes_kind else encode
@@ -115,6 +115,13 @@ def _of_encode(encode: Callable[..., Any], collection: Collection, encoded: Enco
     return LeftRanker(
         lambda candidates, measures: Evaluation(read, candidates, measures)(ranker), ranker.content.hexdigest
     )
+
+
+def _takes_kind(encode: Callable[..., Any]) -> bool:
+    try:
+        return "kind" in signature(encode).parameters
+    except (TypeError, ValueError):  # one that is compiled may not say what it takes
+        return False
 
 
 def _of_pairs(predict: Callable[[list[tuple[str, str]]], Any]) -> Callable[[list[str], list[list[str]]], Any]:

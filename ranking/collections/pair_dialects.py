@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pyrite.ranking.collections.faults import RowFault
@@ -107,6 +107,15 @@ FOREIGN = (
         "holds texts by their ids, not pairs", "if it is in a BEIR folder, set collection=beir collection.path=FOLDER",
     ),
 )  # fmt: skip
+
+
+def of_one_scorer(functions: Iterable[str], card: str) -> bool:
+    """Return whether one ranker or function has given all scores of a mined set whose tables don't say it.
+
+    Args:
+        functions: the function of each score.
+    """
+    return BY_RANKER in card or len(set(functions)) < 2
 
 
 def unnamed(count: int) -> list[str]:

@@ -26,7 +26,7 @@ from pyrite.ranking.collections.candidate_files import each_once
 from pyrite.ranking.collections.checks import are_distinct
 from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
 from pyrite.ranking.collections.json_rows import JsonPoint
-from pyrite.ranking.collections.pair_dialects import BESIDE, BY_RANKER, COMPARABLE, IN_IDS, OF_IDS
+from pyrite.ranking.collections.pair_dialects import BESIDE, COMPARABLE, IN_IDS, OF_IDS, of_one_scorer
 from pyrite.ranking.collections.reader import (
     DOCUMENTS,
     GIVEN,
@@ -221,11 +221,10 @@ class Pairs(Reader):
     def _are_of_one_scorer(self, tables: Iterable[Path]) -> bool:
         """Return whether one ranker or function has given all scores of tables of `ids` that don't say it."""
         card = local_path(self.path) / "README.md"
-        if card.is_file() and BY_RANKER in card.read_text("utf-8", "replace"):
-            return True
         rows = (row for table in tables for _, row in read_rows(table, Faults(strict=False)))
         scored = (zip(row.get("functions") or (), row.get("scores") or (), strict=False) for row in rows)
-        return len({name for pairs in scored for name, score in pairs if None not in (name, score)}) < 2
+        names = (name for pairs in scored for name, score in pairs if None not in (name, score))
+        return of_one_scorer(names, card.read_text("utf-8", "replace") if card.is_file() else "")
 
 
 def _taken_apart(rows: Iterator[Row], form: RowForm, file: Path, faults: Faults) -> Iterator[tuple[int, Parts]]:

@@ -270,6 +270,7 @@ def test_sweeps_that_are_broken_or_give_a_value_twice_are_refused():
     ("origin=full,bm25", "write origin=[full,bm25]"),
     ("origin=[full],[bm25,random]", "write origin=[full,bm25,random]"),
     ("origin=glob(r*)", "write origin=[random,run_file]"),
+    ("origin={bm25:{depth:5}},{bm25:{depth:9}}", "give it one value"),
     ("measures=AP@100,RR@10", "write measures=[AP@100,RR@10]"),
     ("evaluate=choice(a,b)", "write evaluate=[a,b]"),
     ("weights=true,false", "give it one value"),

@@ -124,6 +124,8 @@ def test_an_agent_is_not_measured_on_queries_that_it_learned_from(base, tmp_path
     study = [*method, "seeds=1", "local=true"]
     assert refusal("study", *study, f"out={tmp_path / 'first'}").startswith(says)
     assert refusal("study", *study, f"policy.checkpoint={agents['same']}", f"out={tmp_path / 'b'}").startswith(says)
+    elsewhere = [*base, *POLICY, "training.max_epochs=1", f"policy.learn=['collection.path={folder}']"]
+    assert refusal("study", *elsewhere, "seeds=1", "local=true", f"out={tmp_path / 'c'}").startswith(says)
     config: Any = plan([*study, f"policy.checkpoint={agents['other']}"]).runs()[0][0].config
     collection = Artifacts().collection(config)
     refuse_folds(config, collection, {})

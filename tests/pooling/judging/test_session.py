@@ -20,6 +20,7 @@ from pyrite.pooling.judging.export import disagreements, grades_of, qrels
 from pyrite.pooling.judging.imports import Made
 from pyrite.pooling.judging.options import Options
 from pyrite.pooling.judging.session import Refused, Session, Stale
+from pyrite.pooling.judging.state import SKIPPED_FOR
 from pyrite.pooling.judging.store import Store, read
 from pyrite.pooling.judging.view import View
 from pyrite.pooling.pool import Pool
@@ -585,6 +586,32 @@ def test_assessors_begin_with_gold_documents_that_nothing_else_hears_of(tmp_path
     assert not set(everything) & {(0, 3), (0, 5)}  # but as gold
     exported = {(topic, document) for topic, document in read(tmp_path).judgements.select("topic", "document").rows()}
     assert not exported & set(GOLD.select("topic", "document").rows())
+
+
+def test_a_gold_document_that_is_skipped_comes_back_later(tmp_path, pool):
+    room = Room(tmp_path, pool, options=Options(burn_in=2, gold_every=100), gold=GOLD)
+    session, gold = room.session, [(0, 3), (0, 5), (0, 9)]
+    room.enter("ada")
+    for document in gold:
+        assert session.next("ada") == document
+        session.skip("ada", *room.names(document), room.request())
+    judged = [room.judge("ada") for _ in range(SKIPPED_FOR)]
+    assert not set(judged) & set(gold)
+    assert room.restart().next("ada") == gold[0]
+    assert [room.judge("ada"), room.judge("ada")] == gold[:2]
+    assert not set(room.judge_all("ada")) & set(gold)
+
+
+def test_gold_documents_that_were_skipped_come_last_if_nothing_else_is_left(tmp_path, pool):
+    room = Room(tmp_path, pool, options=Options(budget=2, burn_in=1), gold=GOLD)
+    room.enter("ada")
+    session, first = room.session, (0, 3)
+    session.skip("ada", *room.names(session.next("ada")), room.request())
+    for document in ((0, 5), (0, 9)):
+        assert session.next("ada") == document
+        session.skip("ada", *room.names(document), room.request())
+    assert not {room.judge("ada"), room.judge("ada")} & {first, (0, 5), (0, 9)}
+    assert [room.judge("ada"), room.judge("ada")] == [first, None]
 
 
 def test_a_document_that_was_searched_for_is_judged_too(room, pool):
