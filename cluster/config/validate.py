@@ -192,10 +192,13 @@ def _remedy(parameter: inspect.Parameter) -> str:
 
 def check_counts(config: dict[str, Any]) -> None:
     """Refuse numbers of negatives that policy, functions, selectors and objective do not fit."""
+    from pyrite.sampling.selection.window import Window
+
     policy = build(config["policy"], "policy", trust="composed")
     objective = build(config["objective"], "objective", trust="composed")
     functions = build_each(config["function"], "function", trust="composed")
-    for action in getattr(policy, "actions", None) or ():  # those that are given to `aligned`
+    actions = getattr(policy, "actions", None) or ()  # those that are given to `aligned`
+    for action in actions:
         if action.function in functions:
             action.check_ranks(functions[action.function].depth)
     policy.set_functions(list(functions))
@@ -208,9 +211,16 @@ def check_counts(config: dict[str, Any]) -> None:
     objective.check_block(config["sampling"]["negatives"] if counts is None else sum(counts.values()))
     if counts is not None:
         policy.set_counts(list(counts.values()))
+    selectors = [*build_each(config["selectors"], "selector", trust="composed").values()]
+    if len(objective.stages()) > 1:
         what = "an objective with several stages needs lists of one length"
-        refuse(len(objective.stages()) > 1, what, "negatives", "give one number for all functions: sampling.negatives")
-    build_each(config["selectors"], "selector", trust="composed")
+        refuse(counts is not None, what, "negatives", "give one number for all functions: sampling.negatives")
+        selectors.append(build(config["selector"], "selector", trust="composed"))
+        windows = [isinstance(each, Window) for each in selectors]
+        windows += [each.window is not None for each in (policy, *actions)]
+        what = "after its first stage it learns from the head of each list, whatever a window shows"
+        remedy = "leave out selector=window and windows of the policy, or choose an objective with one stage"
+        refuse(any(windows), what, "objective", remedy)
     if objective.needs_teacher:
         _check_teacher(config, functions)
 

@@ -14,7 +14,7 @@ from pyrite.ranking.digest import digest
 if TYPE_CHECKING:
     from pyrite.cluster.runs.collections import Collections
 
-FORMAT = 19
+FORMAT = 20
 """Number to increase whenever a part's content changes for the same configuration."""
 
 Config = dict[str, Any]

@@ -270,9 +270,10 @@ class Dense(FromLists):
     def lists_of(self, queries: NDArray[np.integer]) -> ListRows:
         """Return the first `depth` documents of each query that are neither relevant nor guarded, by one version.
 
-        Each text occurs once. A list does not depend on the other queries.
+        Scores are the ranker's: `scale` times the inner products that the index returns. Each text occurs once. A list
+        does not depend on the other queries.
         """
-        step, counts = self.training.step, self.pairs.counts[queries]
+        step, counts, scale = self.training.step, self.pairs.counts[queries], np.float32(self.ranker.scale)
         vectors = None
         if self.queries == "now":
             vectors = embed(self.ranker, self.encoded.queries, queries, queries=True)
@@ -280,13 +281,13 @@ class Dense(FromLists):
         width, deepest = self.depth + int(counts.max(initial=0)), WIDEST * (self.depth + counts)
         while True:
             answer = self.service.search(queries, width, step, vectors)
-            lists = RankedLists(answer.documents, answer.scores)
+            lists = RankedLists(answer.documents, answer.scores * scale)
             within = np.arange(answer.documents.shape[1]) < deepest[:, None]
             unjudged = lists.keep(self.pairs.allowed(queries, answer.documents) & within)
             kept = unjudged
             if self.guard.active:
                 of_positives = self.service.scores(queries, positives, vectors)
-                best = self.guard.positive_of(of_positives)
+                best = self.guard.positive_of(of_positives * scale)
                 allowed = unjudged.scores <= self.guard.below(best)[:, None]
                 kept = unjudged.keep(allowed)
             if not ((kept.counts < self.depth) & (lists.counts >= width) & (width < deepest)).any():

@@ -86,7 +86,7 @@ class Embedding(Ranked):
         return index.scores(of_queries[queries], documents)
 
     def _vectors(self, sources: Sources) -> tuple[VectorIndex, NDArray[np.float32]]:
-        """Return the documents' index and the queries' vectors."""
+        """Return the documents' index and the queries' vectors, times the encoder's scale."""
         return self.read(sources, lambda: self._encoded(sources))
 
     def _encoded(self, sources: Sources) -> tuple[VectorIndex, NDArray[np.float32]]:
@@ -96,10 +96,12 @@ class Embedding(Ranked):
         def vectors(queries: bool) -> NDArray[np.float32]:
             encoder, tokens = opened()
             texts = tokens.queries if queries else tokens.documents
-            return embed(encoder, texts, np.arange(len(texts)), queries=queries)
+            read = embed(encoder, texts, np.arange(len(texts)), queries=queries)
+            return read * np.float32(encoder.scale) if queries else read  # so that products are the encoder's scores
 
         documents, of_queries = (
-            sources.kept_vectors([*reader, queries], partial(vectors, queries)) for queries in (False, True)
+            sources.kept_vectors([*reader, part], partial(vectors, part == "scaled queries"))
+            for part in ("documents", "scaled queries")
         )
         return VectorIndex.build(documents, IndexOptions()), of_queries
 

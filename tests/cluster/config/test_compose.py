@@ -240,6 +240,11 @@ def test_all_in_batch_negatives_stand_beside_a_mined_one():
         (["objective=[softmax,kl]"], "no teacher to learn from"),
         (["objective=kl", "teacher=bm25", "function=bm25", "validation.negatives=4"], "validation.negatives=null"),
         (["function=[bm25,random]", "objective=sir_v1", "sampling.negatives=87"], "several stages"),
+        (["selector=window", "objective=sir_v1", "sampling.negatives=87"], "whatever a window shows; leave out"),
+        (
+            ["policy=mixture", "policy.window=[4,8]", "objective=sir_v2", "sampling.negatives=87"],
+            "whatever a window shows; leave out",
+        ),
     ):
         with pytest.raises(BadInput, match=message):
             check_counts(compose(given))

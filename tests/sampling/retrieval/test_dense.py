@@ -153,6 +153,22 @@ class Spread(Bag):
         return 1
 
 
+@pytest.mark.parametrize("margins", [{"absolute": 0.05}, {"ceiling": 0.4}, {"relative": 0.1}])
+def test_a_guard_compares_on_the_scale_of_the_rankers_scores(bag_training, margins):
+    """As `pyrite mine` does: 20 times the cosine, for a ranker that compares by cosines."""
+    lists = {}
+    for scale in (1.0, 20.0):
+        training = bag_training()
+        training.ranker.scale = scale
+        unit = 1.0 if "relative" in margins else scale
+        guard = Guard(**{name: unit * margin for name, margin in margins.items()})
+        guarded, free = (started(training, each, depth=12).lists_of(np.arange(8)) for each in (guard, None))
+        assert 0 < guarded.counts.sum() < free.counts.sum()
+        lists[scale] = guarded.lists
+    assert (lists[1.0].documents == lists[20.0].documents).all()
+    np.testing.assert_allclose(lists[20.0].scores, 20 * lists[1.0].scores, rtol=1e-5)
+
+
 def test_a_guard_that_takes_the_head_looks_further_down(encoded_of):
     encoded = encoded_of([[1 + d] for d in range(100)], [[1]], {0: {30: 1}})
     training: Any = SimpleNamespace(encoded=encoded, ranker=Spread(3), step=0, diverged=False)
