@@ -125,6 +125,7 @@ def test_nothing_of_pyrite_is_imported():
     assert "transformers" in imports
 
 
+@pytest.mark.nightly
 def test_runs_continue(pack, tmp_path, capsys):
     encoders_gpu.main([str(pack), str(tmp_path), *ALONE])
     first = (tmp_path / "runs-0.jsonl").read_text("utf-8").splitlines()

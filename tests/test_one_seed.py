@@ -35,6 +35,7 @@ def test_shares_by_hand():
     assert uncertain(windows) == pytest.approx(0.09)
 
 
+@pytest.mark.nightly
 def test_studies_are_those_of_many_seeds():
     found = {study.name: study for study in studies("AP@100", 20)}
     assert {"negatives_cranfield", "ways_medquad"} <= set(found)

@@ -45,6 +45,7 @@ def test_neither_a_pool_here_nor_a_report_loads_ray_or_what_runs(small_pool, tmp
     ]
 
 
+@pytest.mark.nightly
 def test_who_hands_out_runs_on_a_cluster_loads_nothing_that_trains_or_draws(tmp_path):
     write_outcome(Storage(str(tmp_path)), "one", Outcome(epochs=3, queries={"bm25": np.arange(4)}))
     said = run(

@@ -322,6 +322,7 @@ def test_a_table_that_a_ranker_is_trained_again_from(foreign, study, here, base,
 PROGRAM = "import sys, pyrite; pyrite.study(resume=sys.argv[1])"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "started_in",
     [

@@ -270,6 +270,7 @@ def test_gains_that_leave_rounding_behind(data, pool, grades):
         assert_same(fusion(reward=grades), pool, 3)
 
 
+@pytest.mark.nightly
 def test_hedge_knows_runs_apart_after_a_thousand_documents_without_a_relevant_one(pool_of):
     # Both runs lose more than 10^308 stands for. The first finds one in its first documents, and goes before the other.
     lists, grades = np.arange(3000).reshape(2, 1500).tolist(), np.zeros(3000, int)

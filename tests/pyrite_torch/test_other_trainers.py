@@ -46,6 +46,7 @@ def trained(kind: str, out: Path, model: Any, loss: Any, moving: Negatives, **op
     return trainer
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.nightly)])
 def test_a_sparse_encoder_is_indexed_while_it_trains(bert, masked, tmp_path, workers):
     from sentence_transformers import SparseEncoder
@@ -115,6 +116,7 @@ RERANKING = {
 """By form of rows, a loss of `CrossEncoderTrainer` that reads it."""
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("rows", "negatives"),
     [

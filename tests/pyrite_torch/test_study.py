@@ -445,7 +445,7 @@ wait
 ALONE_OR_GROUP = {"group": os.killpg, "alone": os.kill}
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("options", [HERE, ("out=out", "concurrent=2")])
 @pytest.mark.parametrize("trainer", ["'bash command.sh {data} {out}'", "train.py:train"])
 @pytest.mark.parametrize(
@@ -531,6 +531,7 @@ def test_no_run_is_repeated_if_the_run_that_it_repeats_failed(base, start, place
     assert all("Traceback (most recent call last)" in event["traceback"] for event in failures)
 
 
+@pytest.mark.nightly
 def test_a_function_that_raises_is_not_run_again(base, start, place):
     Path("train.py").write_text(
         "import os\n\ndef train(data, seed, folder):\n"

@@ -76,6 +76,7 @@ def test_a_resumed_training_repeats_an_uninterrupted_one(bert, tmp_path, mode):
     assert len({version for _, version in served(whole)}) > 1
 
 
+@pytest.mark.nightly
 def test_async_replays_the_recorded_versions_and_says_that_it_does_not_repeat(bert, tmp_path):
     """A function is searched in the trainer's process, so that versions exist at known steps."""
     saving = {"save_strategy": "steps", "save_steps": 3}
@@ -674,6 +675,7 @@ def test_a_loop_goes_on_after_its_index_was_closed(bert, in_thread, refresh):
     negatives.close()
 
 
+@pytest.mark.nightly
 def test_the_index_of_a_loop_ends_with_the_negatives(bert):
     negatives = Negatives(pairs(), Dense(1, refresh=1), model=open_model(bert))
     next(iter(negatives))

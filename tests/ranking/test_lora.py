@@ -23,6 +23,7 @@ def scores(ranker: Ranker) -> torch.Tensor:
         return ranker.eval()(QUERIES, DOCUMENTS)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("kind", [CrossEncoder, BiEncoder])
 def test_adapters_learn_and_are_merged_on_export(kind, small_bert, tmp_path):
     ranker = kind(small_bert).start(RankerInputs(generator()))

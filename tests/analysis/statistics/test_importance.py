@@ -50,6 +50,7 @@ def test_two_that_matter_share_it_in_their_order():
     assert shares["optimizer.lr"] > shares["training.patience"] > shares["sampling.negatives"]
 
 
+@pytest.mark.nightly
 def test_methods_are_a_setting_too():
     trials = searched(lambda method, a, b, c: 0.3 + 0.02 * a + 0.2 * (method == "bm25"), 40, ("bm25", "random"))
     shares = shares_of(importance(trials))

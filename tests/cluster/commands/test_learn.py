@@ -93,6 +93,7 @@ def test_it_ends_once_it_has_converged(config, undisturbed, tmp_path):
     assert episodes.equals(undisturbed[1])
 
 
+@pytest.mark.nightly
 def test_workers_learn_the_same(config, undisturbed, tmp_path):
     agent, episodes = taught(config, tmp_path, workers=1)
     assert equal(agent.weights, undisturbed[0].weights)

@@ -34,6 +34,7 @@ def files(out: Path, pattern: str) -> dict[str, bytes]:
     return found
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("verb", "overrides", "results", "left_out"),
     [

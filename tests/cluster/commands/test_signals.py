@@ -251,6 +251,7 @@ def test_ctrl_c_twice_prints_how_to_continue(monkeypatch, tmp_path, capsys):
     )
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("form", [["collection=beir", "collection.path=before"], ["collection.path=before"]])
 def test_a_study_goes_on_after_its_data_moved(base, beir_folder, tmp_path, monkeypatch, refusal, form):
     monkeypatch.chdir(tmp_path)

@@ -65,6 +65,7 @@ def test_a_misspelt_name_leads_to_the_name(group):
             assert meant(group, name.replace("_", "-").title()) == name
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("group", TYPED)
 def test_a_misspelt_group_leads_to_the_group(group):
     """Also one that is left out unless it is chosen, and one whose choice asks for a path next."""
@@ -75,6 +76,7 @@ def test_a_misspelt_group_leads_to_the_group(group):
     assert str(refused.value) == f"there is no option {misspelt}; did you mean {group}={name}?"
 
 
+@pytest.mark.by_day(6)
 @pytest.mark.parametrize("group", OF_NAME)
 def test_each_name_elsewhere_leads_to_a_command_that_is_accepted(group):
     known = group_options()[group]

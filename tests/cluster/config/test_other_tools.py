@@ -88,6 +88,7 @@ def followed(verb: str, word: str) -> list[str]:
     raise AssertionError(f"{word} leads to {overrides}: {said}")
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("verb", VERBS)
 def test_each_word_leads_to_a_command_that_is_accepted(verb):
     """A quarter of them by day."""

@@ -44,6 +44,7 @@ def commands_of(folder) -> list[str]:
     return pl.read_parquet(folder / "trials.parquet")["overrides"].to_list()
 
 
+@pytest.mark.nightly
 def test_a_study_its_resume_and_its_commands_use_one(options, tmp_path, monkeypatch, in_bfloat16, capsys):
     out, also = tmp_path / "study", ["ranker=bi_encoder,feed_forward", "local=true"]
     assert command("study", *options, *also, "seeds=1", f"out={out}") == 0

@@ -51,6 +51,7 @@ def test_mining_reads_them_for_its_functions(function, read):
     assert (config["vectors"]["_target_"] != RANDOM["_target_"]) == read
 
 
+@pytest.mark.nightly
 def test_an_encoder_needs_no_package(base, checkpoint, tmp_path, monkeypatch):
     """Without GloVe nothing is said, with GloVe nothing is read, and the numbers are the same."""
     options = [text for text in base if not text.startswith(("vectors", "ranker.preset"))] + [

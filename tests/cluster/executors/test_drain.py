@@ -41,6 +41,7 @@ def test_the_state_is_kept_where_the_own_machine_goes_and_nowhere_else(monkeypat
     leave(lambda: pytest.fail("kept"), lambda: pytest.fail("asked"))
 
 
+@pytest.mark.nightly
 def test_without_ray_or_its_answer_nothing_drains(ray_session, monkeypatch):
     from ray._private.state import state
 

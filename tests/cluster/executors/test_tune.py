@@ -124,6 +124,7 @@ def test_a_run_whose_machine_will_be_taken_away_moves_as_often_as_that_happens(r
     assert "run lost" not in {event["event"] for event in events}
 
 
+@pytest.mark.nightly
 def test_what_cannot_be_written_ends_all_trials(ray_session, tmp_path):
     runs = {f"run{number}": {"raises": 9, "kind": "full"} for number in range(5)}
     with pytest.raises(Unwritable, match=r"out/x: the disk is full; make room"):

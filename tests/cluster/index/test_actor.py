@@ -179,6 +179,7 @@ def test_a_reader_never_sees_half_a_swap(asynchronous):
     assert {0, 10, 20, 30} <= {answer.step for answers in heard for answer in answers}
 
 
+@pytest.mark.nightly
 def test_the_newest_wins_where_weights_come_faster_than_builds(asynchronous, gate):
     asynchronous.publish(weights_of(0), 0)
     asynchronous.search(QUERIES, 5, 0)

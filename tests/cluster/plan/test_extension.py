@@ -89,6 +89,7 @@ HARD = "methods=[{function:bm25},{label:hard,function:bm25,selector:top}]"
 TWO = "methods=[{label:plain,function:bm25},{label:hard,function:bm25,guard.relative:.05}]"
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("given", "added", "expected"),
     [
@@ -255,7 +256,7 @@ def test_a_printed_command_composes_the_same_study(arguments, tmp_path):
     same_study([*RANDOM, *arguments, f"out={tmp_path / 'a b, c=d'}"])
 
 
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_the_command_of_each_experiment_composes_the_same_study(experiment):
     checkpoint = ["ranker.checkpoint=a b"] if experiment == "adore" else []

@@ -87,6 +87,7 @@ def test_a_training_says_it_first_in_its_table_and_on_its_card(of_runs, checkpoi
     assert pl.read_parquet(whole / "trials.parquet")["cut"].to_list() == [None]
 
 
+@pytest.mark.nightly
 def test_a_study_says_it_in_its_tables_and_on_its_page(of_runs, tmp_path, capsys):
     out = tmp_path / "study"
     options = ["ranker.layers=2", "ranker.max_document=5", "policy=fixed", "selector=uniform", "seeds=1", "local=true"]

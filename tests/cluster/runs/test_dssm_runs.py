@@ -107,6 +107,7 @@ def test_kept_vectors_are_few_and_evenly_taken():
         assert len(kept) >= min(count, MOST / 2)
 
 
+@pytest.mark.nightly
 def test_a_tiny_study_with_embeddings(base, tmp_path):
     own: list[Any] = [text for text in base if not text.startswith(("scale", "measures", "validation", "vectors"))]
     asked = ["experiment=saeidi2017_table2", "scale=tiny", *own, "training.max_epochs=2", "validation.negatives=6"]

@@ -155,6 +155,7 @@ def test_trials_get_parts_that_this_process_never_opens(ray_session, base, tmp_p
     np.testing.assert_array_equal(again.encoded.documents.tokens, got)
 
 
+@pytest.mark.nightly
 def test_keys_are_told_and_options_checked_by_a_task_once_for_all_seeds(ray_session, base, tmp_path, monkeypatch):
     config, here = compose([*base, *BOTH, f"cache={tmp_path}"]), Artifacts()
     expected = (here.keys(config), here.provenance(config))

@@ -246,6 +246,7 @@ def test_what_can_not_be_pushed_is_said(base, hub, tmp_path, monkeypatch, token,
     assert (tmp_path / "r" / "trials.parquet").exists() == ("ada/taken" in overrides[0])  # before anything is trained
 
 
+@pytest.mark.nightly
 def test_a_guide_masks_documents_of_the_batch(base, tmp_path, capsys):
     """The guide is a trained run, named by its folder; the masked pairs are in the table of guarded documents."""
     guide, out = tmp_path / "guide", tmp_path / "out"

@@ -58,7 +58,7 @@ def tracking(place: object, said: list[str], *built: Tracker) -> Tracking:
     return Tracking(built, EventLog(Storage(str(place))), said.append)
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("tracker", "read", "measure", "done"), KINDS)
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_a_run_that_is_interrupted_or_lost_is_there_once(tracker, read, measure, done, scheme, out):

@@ -91,6 +91,7 @@ def test_a_run_is_timed(options):
     assert time_run(listed, Artifacts().parts(listed)).test[0] == validation  # read again, to weigh it next to BM25
 
 
+@pytest.mark.nightly
 def test_it_is_printed_before_the_first_run(options, tmp_path, capsys):
     out = tmp_path / "study"
     assert command("study", *options, "function=random,bm25", "seeds=2", "local=true", f"out={out}") == 0

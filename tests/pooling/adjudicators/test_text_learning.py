@@ -71,6 +71,7 @@ def test_batches_grow_by_a_tenth():
     assert ContinuousLearning(7).next_size(7) == 7
 
 
+@pytest.mark.nightly
 def test_a_batch_stands_for_what_was_not_judged_of_it(random_pool):
     pool = random_pool(np.random.default_rng(5), topics=1, documents=80, depth=30)
     [topic] = pool.topics

@@ -304,6 +304,7 @@ def mark(assessor: Assessor, start: int, end: int) -> str:
     ))  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_a_marked_passage_is_saved_with_the_grade(served, enter, tmp_path):
     room = served(Options(rationale=True))
     ada = enter(room.link, "Ada")
@@ -328,6 +329,7 @@ def test_a_marked_passage_is_saved_with_the_grade(served, enter, tmp_path):
     assert not ada.faults
 
 
+@pytest.mark.nightly
 def test_without_the_option_no_passage_is_asked_for(served, enter):
     ada = enter(served().link, "Ada")
     mark(ada, 0, 4)
@@ -456,6 +458,7 @@ def test_a_page_left_open_in_another_tab_is_told(served, enter):
     assert not tab.page.evaluate("() => document.querySelector('#problem').hidden")
 
 
+@pytest.mark.nightly
 def test_a_tab_with_an_open_list_can_sign_in_again(served, enter):
     ada = enter(served().link, "Ada")
     ada.press("1")
@@ -473,6 +476,7 @@ def test_a_tab_with_an_open_list_can_sign_in_again(served, enter):
     assert tab.ready().text("#judged") == "1"
 
 
+@pytest.mark.nightly
 def test_a_message_is_where_the_assessor_looks(served, enter):
     room = served()
     ada = enter(room.link, "Ada")
@@ -497,6 +501,7 @@ def test_a_message_is_where_the_assessor_looks(served, enter):
     assert not ada.faults
 
 
+@pytest.mark.nightly
 def test_the_rest_of_a_text_does_not_follow_another_document(served, enter):
     names = documents()["id"]
     long = pl.DataFrame({"id": names, "text": [f"{name} {'word ' * 21_000}end" for name in names]})
@@ -515,6 +520,7 @@ def test_the_rest_of_a_text_does_not_follow_another_document(served, enter):
     assert ada.text("#text").removeprefix(f"{ada.document} ") == "word " * 21_000 + "end"
 
 
+@pytest.mark.nightly
 def test_the_next_topic_by_a_button_and_notes_that_stay(served, enter):
     ada = enter(served(Options(budget=1)).link, "Ada")
     ada.page.keyboard.press("c")
@@ -538,6 +544,7 @@ def test_the_next_topic_by_a_button_and_notes_that_stay(served, enter):
     assert not ada.faults
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("width", "height"), [(320, 256), (740, 360)])
 def test_the_document_has_half_of_any_screen(served, enter, width, height):
     options = Options(grades=range(8), names=[f"a long name of grade {grade}" for grade in range(8)])
@@ -658,6 +665,7 @@ def test_search_gold_and_guidelines_by_keyboard_alone_and_on_a_phone(served, ent
     assert not ada.faults
 
 
+@pytest.mark.nightly
 def test_the_owner_resolves_a_disagreement_on_the_page(served, enter, tmp_path):
     room = served(Options(double=1.0, judges=3, budget=1))
     people = [enter(room.link, name) for name in ("Ada", "Grace", "Joan")]

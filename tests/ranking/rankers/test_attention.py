@@ -94,6 +94,7 @@ def test_the_share_that_is_dropped_is_the_one_asked_for():
     assert float(weights.mean()) == pytest.approx(1 / 200, rel=0.01)  # the expectation stays
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("mask", masks(), ids=["all", "read", "added"])
 def test_gradients_with_dropout_are_those_of_finite_differences(mask):
     drawn = torch.Generator().manual_seed(4)

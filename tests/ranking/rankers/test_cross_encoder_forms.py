@@ -210,7 +210,7 @@ def ours(folder: str, **options: Any) -> tuple[Any, np.ndarray]:
         return ranker, ranker(tokens.queries, documents).numpy()
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("form", FORMS)
 def test_scores_are_those_of_predict_and_so_are_the_exports(form, tmp_path):
     folder = FORMS[form](tmp_path / "made")

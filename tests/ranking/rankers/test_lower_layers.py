@@ -51,6 +51,7 @@ def trained(
     return made, losses
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", KINDS_OF_RANKER)
 def test_kept_or_read_again_makes_no_difference(name, precision, made_up, read_as, tiny_sources, monkeypatch):
@@ -68,6 +69,7 @@ def test_kept_or_read_again_makes_no_difference(name, precision, made_up, read_a
     assert equal(weights(made), weights(again))
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(("name", "architecture"), WITH_HEADS)
 def test_only_the_layers_above_learn_and_by_the_same_gradient(name, architecture, made_up, read_as, tiny_sources):
     kind, options = KINDS_OF_RANKER[name]

@@ -85,6 +85,7 @@ def bert(made_up) -> str:
     return str(made_up())
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", FORMS)
 def test_scores_are_the_librarys(name, bert, tiny, tmp_path):
     kind, make = FORMS[name]

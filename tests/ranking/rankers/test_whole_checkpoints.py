@@ -104,6 +104,7 @@ def node_of(kind: str, checkpoint: str, *overrides: str) -> dict[str, Any]:
     return dict(compose([f"ranker={kind}", f"ranker.checkpoint={checkpoint}", *overrides])["ranker"])
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("kind", THEIRS)
 def test_the_untrained_ranker_scores_as_the_library_at_every_scale(kind, made_up, long, tiny_encoded, tmp_path):
     folder, expected = THEIRS[kind](made_up(), str(tmp_path), long)

@@ -127,6 +127,7 @@ LOSSES = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.by_day(2)
 @LOSSES
 def test_a_runner_that_is_lost_in_the_middle_of_an_episode_repeats_it(agent, saved, how, built, tmp_path, monkeypatch):
     """Ray starts one again that has ended, and is asked to only for one that is late."""
