@@ -77,6 +77,9 @@ class Block:
             positives = np.broadcast_to(documents[:, 0], (len(documents), len(documents)))
             contents = encoded.contents(positives)
             same = encoded.judgements.are_relevant(queries, positives) | (contents == contents.T)
+            if encoded.itself is not None:  # queries are documents
+                own = np.broadcast_to(encoded.itself[queries], same.shape)
+                same |= encoded.have_relevant_text(queries, own) | (contents == own.T)
             return torch.from_numpy(same | same.T).to(device)
 
         return cls(
@@ -148,7 +151,8 @@ class Block:
     @cached_property
     def alike(self) -> Tensor:
         """bool [b, b], the pairs of which one's positive is relevant for the other's query, or has the text of its
-        positive. Each pair is like itself.
+        positive; if queries are documents, also those of which one's query is relevant for the other's, or has the text
+        of its positive. Each pair is like itself.
         """
         if self.find_alike is None:
             return torch.eye(len(self.present), dtype=torch.bool, device=self.present.device)

@@ -1,6 +1,7 @@
 """The softmax with a margin, in both directions, and over queries and documents of the batch: by hand."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -76,6 +77,21 @@ def test_pairs_of_a_collection_that_are_alike(tiny_encoded):
     assert alike[1][0]
     assert np.array_equal(alike, np.transpose(alike))
     assert Block(PRESENT).alike.tolist() == [[True, False], [False, True]]
+
+
+def test_queries_that_are_documents_are_compared_with_no_relevant_text_nor_their_own(encoded_of):
+    """Query 0 is document 0, which is the positive of 1; 2 is document 2, whose copy 6 is relevant for 3."""
+    grades = {0: {1: 1}, 1: {0: 1}, 2: {3: 1}, 3: {4: 1, 6: 1}, 4: {5: 1}}
+    plain = encoded_of([[2]] * 7, [[2]] * 5, grades)
+    own = np.array([0, -1, 2, -1, -1], np.int32)
+    encoded = replace(plain, content=np.array([0, 1, 2, 3, 4, 5, 2], np.int32), itself=own)
+    of = (np.arange(5), np.array([[1], [0], [3], [4], [5]], np.int32))
+    alike = torch.eye(5, dtype=torch.bool)
+    assert torch.equal(Block.of(plain, *of).alike, alike)
+    assert torch.equal(Block.of(replace(encoded, itself=None), *of).alike, alike)
+    for one, other in ((0, 1), (2, 3)):
+        alike[one, other] = alike[other, one] = True
+    assert torch.equal(Block.of(encoded, *of).alike, alike)
 
 
 def bag_training(sources, **options):
