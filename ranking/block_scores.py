@@ -96,15 +96,19 @@ class BlockScores:
         scores = ranker.compare(of_queries, of_documents, where)
         return scores if dimensions is None else _nested(ranker, scores, of_queries, of_documents, where, dimensions)
 
-    def within(self, queries: Tensor, positives: Tensor) -> Tensor:
+    def within(self, kept: Sequence[Tensor], dimension: int | None = None) -> Tensor:
         """Return scores among the texts of a batch [3, b, b], see `pyrite.ranking.objectives.block.Block.batch_scores`.
 
         Args:
-            queries, positives: vectors [b, dimension] of a `DenseRanker`.
+            kept: vectors [b, dimension] of queries and positives by a `DenseRanker`.
+            dimension: the number of first dimensions that are compared. None compares whole vectors.
         """
-        assert isinstance(self.ranker, DenseRanker), "checked when the training began"
+        ranker = self.ranker
+        assert isinstance(ranker, DenseRanker), "checked when the training began"
+        vectors = kept if dimension is None else [ranker.shortened(whole, dimension) for whole in kept]
+        queries, positives = vectors
         pairs = ((queries, positives), (queries, queries), (positives, positives))
-        return torch.stack([self.ranker.scale * (left @ right.mT) for left, right in pairs])
+        return torch.stack([ranker.scale * (left @ right.mT) for left, right in pairs])
 
     def _represented(
         self, ranker: Ranker, documents: NDArray[np.integer], shown: NDArray[np.bool_], generator: torch.Generator

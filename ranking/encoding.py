@@ -225,6 +225,13 @@ class EncodedCollection:
             return documents
         return np.where(documents < 0, -1, self.content[np.maximum(documents, 0)])
 
+    def have_relevant_text(self, queries: NDArray[np.integer], contents: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return which of `contents` [q, m] are those of a document that is relevant for `queries` [q]; −1 is not."""
+        relevant, size = self.judgements.take(queries).relevant(), len(self.documents)
+        keys = np.unique(relevant.rows() * size + self.contents(relevant.documents))
+        _, known = find(keys, np.arange(len(queries))[:, None] * size + contents)
+        return known & (contents >= 0)
+
     def query_contents(self, queries: NDArray[np.integer]) -> NDArray[np.integer]:
         """Return a number for each query, the same for queries with the same text."""
         return queries if self.query_content is None else self.query_content[queries]

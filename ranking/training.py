@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -335,7 +336,7 @@ class RankerTraining:
             _check_tensor(scores, shape, where, remedy)
             return scores
 
-        within = (lambda: self.scores.within(*kept)) if compared else None
+        within = partial(self.scores.within, kept) if compared else None
         block = Block.of(self.encoded, queries, shown, source_scores, self.ranker.device, self.teacher, within)
         with seeded_dropout(self.ranker, generator):
             loss, scores = self.objective.of_passes(score, block, generator)

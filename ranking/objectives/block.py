@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -28,8 +28,9 @@ class Block:
         find_source_scores: returns the scores of the functions that supplied the negatives, called in the same way.
         find_teacher_scores: returns the teacher's scores, called in the same way. None without a teacher.
         relevant_from: the lowest grade that counts as relevant.
-        find_batch_scores: returns scores among the batch's queries and positives, called in the same way. None if the
-            objective compares no others than those of a block.
+        find_batch_scores: returns scores among the batch's queries and positives, called in the same way; given a
+            number, those by the first dimensions of the vectors. None if the objective compares no others than those
+            of a block.
         find_alike: returns which pairs of the batch are no negatives of each other, called in the same way.
     """
 
@@ -40,7 +41,7 @@ class Block:
     find_source_scores: Callable[[], Tensor] | None = None
     find_teacher_scores: Callable[[], Tensor] | None = None
     relevant_from: int = 1
-    find_batch_scores: Callable[[], Tensor] | None = None
+    find_batch_scores: Callable[..., Tensor] | None = None
     find_alike: Callable[[], Tensor] | None = None
 
     @classmethod
@@ -52,7 +53,7 @@ class Block:
         source_scores: NDArray[np.floating] | None = None,
         device: torch.device | str = "cpu",
         teacher: PairScores | None = None,
-        batch_scores: Callable[[], Tensor] | None = None,
+        batch_scores: Callable[..., Tensor] | None = None,
     ) -> Block:
         """Make a block of a collection.
 
@@ -60,7 +61,7 @@ class Block:
             queries: int [b].
             documents: int [b, 1 + n], −1 for none.
             source_scores: [b, up to n], scores of the first negatives, nan if a function has none. None if unknown.
-            batch_scores: returns scores among the batch's queries and positives.
+            batch_scores: see `find_batch_scores`.
         """
 
         def gains() -> Tensor:
@@ -76,6 +77,9 @@ class Block:
             positives = np.broadcast_to(documents[:, 0], (len(documents), len(documents)))
             contents = encoded.contents(positives)
             same = encoded.judgements.are_relevant(queries, positives) | (contents == contents.T)
+            if encoded.itself is not None:  # queries are documents
+                own = np.broadcast_to(encoded.itself[queries], same.shape)
+                same |= encoded.have_relevant_text(queries, own) | (contents == own.T)
             return torch.from_numpy(same | same.T).to(device)
 
         return cls(
@@ -89,6 +93,13 @@ class Block:
             batch_scores,
             alike,
         )
+
+    def shortened(self, dimension: int) -> Block:
+        """Return the block as the first dimensions of the vectors compare it (`batch_scores`)."""
+        if self.find_batch_scores is None:
+            return self
+        batch_scores = partial(self.find_batch_scores, dimension)
+        return replace(self, find_batch_scores=batch_scores, find_alike=lambda: self.alike)
 
     @cached_property
     def gains(self) -> Tensor:
@@ -140,7 +151,8 @@ class Block:
     @cached_property
     def alike(self) -> Tensor:
         """bool [b, b], the pairs of which one's positive is relevant for the other's query, or has the text of its
-        positive. Each pair is like itself.
+        positive; if queries are documents, also those of which one's query is relevant for the other's, or has the text
+        of its positive. Each pair is like itself.
         """
         if self.find_alike is None:
             return torch.eye(len(self.present), dtype=torch.bool, device=self.present.device)

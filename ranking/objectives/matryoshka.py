@@ -61,8 +61,8 @@ class Matryoshka(Objective):
     def of_passes(self, score: Scorer, block: Block, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         scores, *shorter = score(dimensions=self.dimensions)
         losses = [self.of.loss(scores, block)]
-        for weight, of_first in zip(self.weights, shorter, strict=True):
-            losses.append(weight * self.of.loss(of_first, block))
+        for dimension, weight, of_first in zip(self.dimensions, self.weights, shorter, strict=True):
+            losses.append(weight * self.of.loss(of_first, block.shortened(dimension)))
         return torch.stack(losses).sum(), scores
 
     def rank(self, sources: Sources) -> RankedLists | None:

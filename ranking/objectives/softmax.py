@@ -41,7 +41,8 @@ class Softmax(TemperedObjective):
 
     The options are those of today's encoders. All but `temperature` and `margin` compare the vectors of the batch's
     texts with each other, which are read once. Pairs of which one's positive is relevant for the other's query, or has
-    the text of the other's positive, are left out. The dev loss has the first softmax alone.
+    the text of the other's positive, are left out; if queries are documents, so are those of which one's query is
+    relevant for the other's, or has the text of the other's positive. The dev loss has the first softmax alone.
 
     Args:
         temperature: the temperature τ of the softmax of s/τ. Cosines need a low one, such as 0.05.

@@ -18,6 +18,7 @@ from pyrite.sampling.retrieval.in_batch import InBatch
 from pyrite.sampling.suppliers import Picker
 
 if TYPE_CHECKING:
+    from pyrite.ranking.batch import MorePositives
     from pyrite.ranking.training import Batch, RankerTraining
 
 
@@ -25,9 +26,9 @@ class Memory(InBatch):
     """Cross-batch memory: documents of the last batches, each at the cost of an inner product (Wang et al. 2020).
 
     Their vectors are those of the weights at that time, and no gradient flows through them: a ranker drifts slowly
-    enough for that once its learning rate is small. Documents of the current batch are not taken from the memory. A
-    document that has the text of a relevant one is left out. The memory is empty at the first batch: use it with
-    another function, as in `function=[in_batch,memory]`.
+    enough for that once its learning rate is small. Documents of the current batch, with the further positives of
+    `training.positives`, are not taken from the memory. A document that has the text of a relevant one is left out.
+    The memory is empty at the first batch: use it with another function, as in `function=[in_batch,memory]`.
 
     Args:
         batches: number of batches that are remembered, with all documents that were read for them.
@@ -49,6 +50,7 @@ class Memory(InBatch):
     ) -> None:
         super().__init__(count, pick=pick, name=name)
         self.memory = VectorMemory(batches)
+        self._more_positives: MorePositives | None = None
         self._loaded: Mapping[str, Any] | None = None
 
     def supply(self, batch_size: int, mined: int) -> None:
@@ -63,13 +65,16 @@ class Memory(InBatch):
         if self._loaded is not None:
             self.memory.load_state_dict(self._loaded, training.ranker.device)
             self._loaded = None
+        self._more_positives = training.more_positives
         training.remember(self.memory)
 
     def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
         return self.offer(batch, self.memory.documents, count, rng)
 
     def after_selection(self, batch: Batch, negatives: NDArray[np.int32], own: NDArray[np.bool_]) -> None:
-        self.memory.use(np.setdiff1d(negatives[own], np.union1d(batch.positives, negatives[~own])))
+        more = [] if self._more_positives is None else [self._more_positives.of(batch).ravel()]
+        read = np.concatenate([batch.positives, negatives[~own], *more])
+        self.memory.use(np.setdiff1d(negatives[own], read))
 
     def after_update(self, training: RankerTraining) -> None:
         self.memory.push()

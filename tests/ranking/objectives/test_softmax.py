@@ -1,10 +1,12 @@
 """The softmax with a margin, in both directions, and over queries and documents of the batch: by hand."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.objectives.block import Block
@@ -13,6 +15,7 @@ from pyrite.ranking.objectives.softmax import Softmax
 from pyrite.ranking.rankers.inputs import RankerInputs
 from tests.ranking.trained import NEGATIVES, Bag, feed_forward, generator, in_training, weights
 
+TERMS = ("symmetric", "other_queries", "other_documents")
 SCORES = torch.tensor([[1.0, 1.05, 1.2], [0.0, -1.0, 7.0]], dtype=torch.float64)
 PRESENT = torch.tensor([[True, True, True], [True, True, False]])
 CROSSED = torch.tensor([[1.0, 2.0], [0.5, 0.0]], dtype=torch.float64)
@@ -76,6 +79,21 @@ def test_pairs_of_a_collection_that_are_alike(tiny_encoded):
     assert Block(PRESENT).alike.tolist() == [[True, False], [False, True]]
 
 
+def test_queries_that_are_documents_are_compared_with_no_relevant_text_nor_their_own(encoded_of):
+    """Query 0 is document 0, which is the positive of 1; 2 is document 2, whose copy 6 is relevant for 3."""
+    grades = {0: {1: 1}, 1: {0: 1}, 2: {3: 1}, 3: {4: 1, 6: 1}, 4: {5: 1}}
+    plain = encoded_of([[2]] * 7, [[2]] * 5, grades)
+    own = np.array([0, -1, 2, -1, -1], np.int32)
+    encoded = replace(plain, content=np.array([0, 1, 2, 3, 4, 5, 2], np.int32), itself=own)
+    of = (np.arange(5), np.array([[1], [0], [3], [4], [5]], np.int32))
+    alike = torch.eye(5, dtype=torch.bool)
+    assert torch.equal(Block.of(plain, *of).alike, alike)
+    assert torch.equal(Block.of(replace(encoded, itself=None), *of).alike, alike)
+    for one, other in ((0, 1), (2, 3)):
+        alike[one, other] = alike[other, one] = True
+    assert torch.equal(Block.of(encoded, *of).alike, alike)
+
+
 def bag_training(sources, **options):
     bag = Bag(len(sources.encoded.idf)).start(RankerInputs(generator()))
     return in_training(bag, sources.encoded, sources, **options)
@@ -105,11 +123,37 @@ def test_each_term_teaches_by_the_vectors_of_the_batch(options, tiny_sources):
     torch.testing.assert_close(weights(chunked.ranker)["table"], weights(ranker)["table"])
 
 
-def test_vectors_of_fewer_dimensions_take_the_terms_too(tiny_sources):
-    both = bag_training(tiny_sources, objective=Matryoshka(Softmax(symmetric=True), [2]))
-    alone = bag_training(tiny_sources, objective=Matryoshka(Softmax(), [2]))
-    assert both.objective.whole_batch
-    assert both.update(both.next_batch(), NEGATIVES).loss != alone.update(alone.next_batch(), NEGATIVES).loss
+@pytest.mark.parametrize("terms", [("symmetric",), ("other_queries",), ("other_documents",), TERMS])
+def test_fewer_dimensions_take_the_terms_from_the_shorter_vectors(terms, tiny_sources):
+    """The loss is the sum of those of whole and shorter vectors, in one pass and in chunks."""
+    objective = Matryoshka(Softmax(**dict.fromkeys(terms, True)), [3, 2], [1.0, 0.5])
+    training, chunked = (bag_training(tiny_sources, objective=objective, chunk=chunk) for chunk in (None, 2))
+    training.ranker.unit = chunked.ranker.unit = True  # shorter vectors are normalized
+    batch, encoded, ranker = training.next_batch(), tiny_sources.encoded, training.ranker
+    shown = np.concatenate([batch.positives[:, None], NEGATIVES], axis=1)
+    alike = Block.of(encoded, batch.queries, shown).alike
+    with torch.no_grad():
+        queries = ranker.represent_queries(encoded.queries.take(batch.queries))
+        documents = ranker.represent_documents(encoded.documents)
+
+    def of(queries: torch.Tensor, documents: torch.Tensor) -> float:
+        positives = documents[shown[:, 0]]
+        scores = (documents[np.maximum(shown, 0)] @ queries[..., None])[..., 0]
+        columns = [scores.masked_fill(torch.from_numpy(shown < 0), -torch.inf)]
+        for term, vectors in (("other_queries", queries), ("other_documents", positives)):
+            if term in terms:
+                columns.append((vectors @ vectors.T).masked_fill(alike, -torch.inf))
+        forth = F.cross_entropy(torch.cat(columns, 1), torch.zeros(4, dtype=torch.long))
+        back = (positives @ queries.T).masked_fill(alike & ~torch.eye(4, dtype=torch.bool), -torch.inf)
+        both = (forth + F.cross_entropy(back, torch.arange(4))) / 2
+        return float(both if "symmetric" in terms else forth)
+
+    wanted = of(queries, documents)
+    for dimension, weight in ((3, 1.0), (2, 0.5)):
+        wanted += weight * of(*(F.normalize(vectors[:, :dimension], dim=1) for vectors in (queries, documents)))
+    for each in (training, chunked):
+        assert each.update(each.next_batch(), NEGATIVES).loss == pytest.approx(wanted, rel=1e-5)
+    torch.testing.assert_close(weights(chunked.ranker)["table"], weights(ranker)["table"])
 
 
 def test_a_ranker_without_vectors_and_a_divided_batch_are_refused(tiny_sources):

@@ -13,6 +13,7 @@ from pyrite.ranking.batch import Batch
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.origins import FullCollection
+from pyrite.ranking.objectives.contrastive import Contrastive
 from pyrite.ranking.objectives.listwise import LambdaRank
 from pyrite.ranking.objectives.objective import Objective
 from pyrite.ranking.objectives.pairwise import RankNet
@@ -27,7 +28,7 @@ from pyrite.sampling.retrieval.memory import Memory
 from pyrite.sampling.sampler import Sampler
 from pyrite.sampling.selection.top import Top
 from pyrite.sampling.selection.uniform import Uniform
-from tests.ranking.trained import Bag, feed_forward, generator, sum_of_words
+from tests.ranking.trained import Bag, feed_forward, generator, in_small_batches, sum_of_words
 from tests.sampling.test_contracts import ready, training_of
 
 QUERIES = np.arange(6)
@@ -170,6 +171,26 @@ def test_what_the_batch_reads_is_read_anew(tiny_sources):
     assert function.memory.used.tolist() == [int(first.positives[0])]  # 9 is another function's too
     function.after_selection(Batch(batch.queries, first.positives), negatives, own)
     assert function.memory.used.tolist() == []
+
+
+def test_further_positives_are_read_anew(tiny_sources):
+    ranker = Bag(len(tiny_sources.encoded.idf))
+    training = in_small_batches(ranker, tiny_sources, objective=Contrastive(), positives=2)
+    function = prepared(tiny_sources, training)
+    function.memory.note(np.arange(12), torch.zeros(12, ranker.dimension))
+    function.memory.push()
+    relevant = tiny_sources.encoded.judgements.relevant()
+    (positive, further), _ = relevant.of(2)
+    batch = Batch(np.array([2, 0]), np.array([positive, relevant.of(0)[0][0]], np.int32))
+    negatives = np.array([[5], [further]], np.int32)
+    function.after_selection(batch, negatives, np.ones(negatives.shape, bool))
+    assert function.memory.used.tolist() == [5]
+    training.loss_of(batch, negatives).backward()
+    texts, queries = tiny_sources.encoded.documents, tiny_sources.encoded.queries
+    others = texts.take(batch.positives).followed_by(queries.take(batch.queries))
+    only_further = set(texts.take(np.array([further])).tokens.tolist()) - set(others.tokens.tolist())
+    assert only_further
+    assert ranker.table.grad[sorted(only_further)].any()
 
 
 def test_beside_in_batch_negatives_it_supplies_from_the_second_batch_on(tiny_sources):
