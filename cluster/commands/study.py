@@ -219,7 +219,9 @@ class StudyWork(Work):
         }
 
     def extension(self, before: Mapping[str, Any]) -> dict[str, Any]:
-        options = before["study"] | {key: self.plan.options[key] for key in (*GROWING, *COMPARISON) if key in self.plan.options}
+        options = before["study"] | {
+            key: self.plan.options[key] for key in (*GROWING, *COMPARISON) if key in self.plan.options
+        }
         added = {"added": list(self.plan.added)} if self.plan.added else {}
         return {"study": options, "sample_batches": list(self.plan.sample_batches), **added}
 
