@@ -77,10 +77,11 @@ def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[st
         if points:
             _check_searched(plan, text)
         whole = _with_values(whole, configs, labelled, text)
-    left_out = _identities(runs, points) - _identities(*whole.runs())
+    now, others = whole.runs()
+    left_out = _identities(runs, points) - _identities(now, others)
     what = f"{' '.join(overrides)} would leave out {counted(len(left_out), 'run')} of this study"
     refuse(left_out, what, place, "start another study")
-    return replace(whole, options={**whole.options, "baseline": _kept_baseline(whole, runs, whole.runs()[0])})
+    return replace(whole, options={**whole.options, "baseline": _kept_baseline(whole, runs, now)})
 
 
 def _kept_baseline(plan: StudyPlan, before: Sequence[Planned], after: Sequence[Planned]) -> str | None:
