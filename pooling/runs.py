@@ -18,6 +18,7 @@ from pyrite.ranking.collections.judgement_files import run_rows
 from pyrite.ranking.collections.names import repeated
 from pyrite.ranking.collections.opened import ENDINGS
 from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.trec_files import JUDGED
 
 Order = Literal["score", "rank", "file"]
 """What orders a run within a topic: `score` descending, then document descending, as in trec_eval; the `rank` column;
@@ -220,14 +221,16 @@ def files_of(path: str, what: str = "runs") -> list[Path]:
 
     Args:
         path: a file; a folder, all of whose files are runs that are not hidden; a folder with folders alone, one per
-            team, with their files; or a pattern such as `runs/*.gz` or `runs/*/*`.
+            team, with their files; or a pattern such as `runs/*.gz` or `runs/*/*`. Judgements that `pyrite rank` wrote
+            beside its runs (`.qrels`) are no runs, unless the path is that file.
         what: the files' contents, for messages.
     """
     place = Path(path)
     if place.is_dir():
-        return _files_in(place) or _files_of_teams(path, what)
-    matched = [] if place.exists() else [Path(name) for name in sorted(glob(path)) if not Path(name).is_dir()]
-    return matched or [place]
+        files = _files_in(place) or _files_of_teams(path, what)
+    else:
+        files = [] if place.exists() else [Path(name) for name in sorted(glob(path)) if not Path(name).is_dir()]
+    return [file for file in files or [place] if what != "runs" or file == place or file.suffix != JUDGED]
 
 
 def _files_of_teams(path: str, what: str) -> list[Path]:

@@ -19,8 +19,10 @@ from pyrite.ranking.collections.judgement_files import QRELS, READ_QRELS, READ_R
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.whole_file import replace_file
 
-__all__ = ["QRELS", "RUN", "check_ids", "read_qrels", "read_run", "write_qrels", "write_run"]
+__all__ = ["JUDGED", "QRELS", "RUN", "check_ids", "read_qrels", "read_run", "write_qrels", "write_run"]
 
+JUDGED = ".qrels"
+"""The ending of judgements that are written beside a run. Such a file in a folder of runs is none of them."""
 Repeated = Literal["max", "mean", "stop"]
 """The grade that counts if a document is judged more than once for a query."""
 BLANK = r"[ \t\n\x0B\f\r]"

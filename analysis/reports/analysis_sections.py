@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from pyrite.analysis.counted import counted
 from pyrite.analysis.methods import MEAN
 from pyrite.analysis.reports import columns
 from pyrite.analysis.reports import study_words as words
@@ -23,7 +24,7 @@ from pyrite.analysis.reports.labels import (
 from pyrite.analysis.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
 from pyrite.analysis.reports.result_sections import cell, origin_name
 from pyrite.analysis.reports.run_figures import curves
-from pyrite.analysis.statistics.across_places import ALL, summarise_zero_shot
+from pyrite.analysis.statistics.across_places import ALL, summarise_zero_shot, versions
 from pyrite.analysis.statistics.convergence import convergence
 from pyrite.analysis.statistics.importance import importance
 from pyrite.analysis.statistics.oscillation import oscillation
@@ -224,13 +225,19 @@ def across(frame: pl.DataFrame) -> list[Section]:
     names = distinct_names([*frame["method"], *frame["against"]])
     table = columns.table(pooled, [columns.named("method", names), *ACROSS])
     explained = words.ACROSS.explained(**_over(frame, names))
-    return [Section(words.ACROSS.title, [table, *explained], frames=frames)]
+    return [Section(words.ACROSS.title, [table, *explained, *_versions(frame)], frames=frames)]
 
 
 def _over(frame: pl.DataFrame, names: Mapping[str, str]) -> dict[str, str]:
     """Return what the differences of a table are of: the measure, the origin of candidates and the reference."""
     origin = origin_name(frame[0, "candidates"])
     return {"measure": frame[0, "measure"], "origin": origin, "against": names[frame[0, "against"]]}
+
+
+def _versions(frame: pl.DataFrame) -> list[str]:
+    """Return a line for each collection of which several versions count as one."""
+    counts = versions(frame)
+    return [words.VERSIONS.format(versions=counted(count, "version"), name=name) for name, count in counts.items()]
 
 
 def across_terminal(frame: pl.DataFrame) -> list[str | Table]:
@@ -242,6 +249,7 @@ def across_terminal(frame: pl.DataFrame) -> list[str | Table]:
     return [
         *letter_key(brief, names),
         columns.table(pooled, [columns.named("method", brief), *BRIEF_ACROSS], caption=caption),
+        *_versions(frame),
     ]
 
 

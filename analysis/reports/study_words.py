@@ -200,6 +200,7 @@ ACROSS = SectionWords(
     "collection” bounds the difference on a collection that was not seen. With a single collection the interval is for "
     "other seeds and queries of it, and these rankers.",
 )
+VERSIONS = "{versions} of {name} count as one collection: they share test queries."
 ACROSS_TERMINAL = "{measure} over {origin}, against {against}"
 POWER = SectionWords(
     "How many seeds it takes",

@@ -19,7 +19,7 @@ from pyrite.analysis.statistics.places import Place, Places, Values
 from pyrite.analysis.statistics.pooled_effects import pool_effects
 
 SCHEMA: dict[str, Any] = {
-    **dict.fromkeys(("candidates", "measure", "method", "against", "place"), pl.String),
+    **dict.fromkeys(("candidates", "measure", "method", "against", "place", "collection"), pl.String),
     **dict.fromkeys(("difference", "low", "high", "heterogeneity", "next_low", "next_high"), pl.Float64),
     **dict.fromkeys(("places", "collections", "pairs"), pl.Int64),
 }
@@ -54,7 +54,8 @@ def across_places(study: Places, baseline: str | None = None) -> pl.DataFrame:
 
     The rankers of a collection share its test queries, so that their errors are not independent. Over all places they
     are averaged first, and then collections are pooled (`pool_effects`). With one collection the interval is that of
-    the mean over its rankers, and there are no figures of what varies between collections.
+    the mean over its rankers, and there are no figures of what varies between collections. Versions of a collection,
+    such as one with corrected judgements, share its test queries too, and are averaged as its rankers are.
 
     Args:
         baseline: the name of the reference. None, or one that not all places have, takes the method with the highest
@@ -65,6 +66,7 @@ def across_places(study: Places, baseline: str | None = None) -> pl.DataFrame:
     if reference is None:
         return pl.DataFrame(schema=SCHEMA)
     candidates, measure = study.first
+    collections = _collections(study, [*places.values()])
     rows: list[dict[str, Any]] = []
     for method in sorted(set().union(*(place.methods for place in places.values())) - {reference}):
         head = {"candidates": candidates, "measure": measure, "against": reference, "method": method}
@@ -72,14 +74,40 @@ def across_places(study: Places, baseline: str | None = None) -> pl.DataFrame:
         for name in sorted(places):
             effect = _at_place(places[name], method, reference)
             if effect is not None:
-                rows.append(head | {"places": 1, "collections": 1, "place": name} | effect._asdict())
-                of_collections[places[name].key["collection"]].append((places[name], effect))
+                collection = collections[places[name].key["collection"]]
+                at = {"places": 1, "collections": 1, "place": name, "collection": collection}
+                rows.append(head | at | effect._asdict())
+                of_collections[collection].append((places[name], effect))
         every = [*of_collections.values()]
         if sum(map(len, every)) > 1:
             effects = [_on_collection(at, method, reference) for at in every]
             over = {"places": sum(map(len, every)), "collections": len(every), "place": ALL}
             rows.append(head | over | {"pairs": sum(effect.pairs for effect in effects)} | _over_all(effects))
     return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
+
+
+def _collections(study: Places, places: Sequence[Place]) -> Mapping[str, str]:
+    """Return the collection that each one counts as: versions with one name and common test queries are one."""
+    named = study.results.select("run", "collection").join(study.trials.select("run", name="collection"), on="run")
+    names: dict[str, str] = dict(named.select("collection", "name").drop_nulls().unique().iter_rows())
+    alike = {label for label, name in names.items() if label != name}  # several of that name
+    tested = defaultdict[str, Any](lambda: np.zeros(1, bool))
+    for place in (place for place in places if place.key["collection"] in alike):
+        known = [~np.isnan(place.by_query[run]) for run in place.results["run"] if run in place.by_query]
+        tested[place.key["collection"]] = np.any([tested[place.key["collection"]] | each for each in known], axis=0)
+
+    def has_versions(label: str) -> bool:
+        others = (other for other in tested if other != label and names[other] == names[label])
+        return label in tested and any((tested[other] & tested[label]).any() for other in others)
+
+    return {label: names[label] if has_versions(label) else label for label in names}
+
+
+def versions(frame: pl.DataFrame) -> Mapping[str, int]:
+    """Return the collections of which a table (`across_places`) has several versions, and how many."""
+    of_places = frame.drop_nulls("collection").select("collection", pl.col("place").str.extract(r" on (.*)$"))
+    counts = of_places.unique().group_by("collection").len().filter(pl.col("len") > 1)
+    return dict(counts.sort("collection").iter_rows())
 
 
 def _reference(places: Sequence[Place], baseline: str | None) -> str | None:

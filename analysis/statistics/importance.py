@@ -61,6 +61,7 @@ def importance(trials: pl.DataFrame) -> pl.DataFrame:
 def _shares(family: SearchedFamily) -> dict[str, float]:
     """Return the importance of each setting; they sum to 1."""
     space = {column.name: _distribution(column) for column in family.settings}
+    optuna.logging.set_verbosity(optuna.logging.WARNING)  # it reports each study that is made
     study = optuna.create_study()
     study.add_trials(
         [

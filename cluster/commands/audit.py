@@ -34,6 +34,7 @@ from pyrite.cluster.telemetry.silence_line import silence_shown
 from pyrite.pooling.false_negatives import draw, sizes_of
 from pyrite.pooling.runs import listed
 from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.judgement_files import ungraded_lines
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import read_qrels, write_run
 
@@ -76,6 +77,7 @@ def audit(overrides: Sequence[str], console: Console) -> None:
         print_lines(console, *_drawn(sample, shown), *to_fill_in, words.OR_JUDGE)
         print_commands(storage, studies, "runs", ["method=rank", *_graded(least)], reading[0], own, console)
         return
+    _refuse_ungraded(config["judgements"], config["encoding"])
     judged = _judged(sample, _read_judgements(config, console), config["judgements"], config["relevant_from"])
     report_audit(storage, shown, judged, config["relevant_from"], console)
 
@@ -226,6 +228,13 @@ def _read_judgements(config: Mapping[str, Any], console: Console) -> pl.DataFram
     counts = faults.skipped | faults.notes | {"judgements of -1 (pooled, not judged) left out": int(unjudged.sum())}
     print_counts(console, counts)
     return qrels.filter(~unjudged)
+
+
+def _refuse_ungraded(path: str, encoding: str) -> None:
+    """Refuse a table that is not filled in to its end, with the line to go on from."""
+    lines, rows = ungraded_lines(path, encoding)
+    what = f"{rows - len(lines)} of {counted(rows, 'grade')} are filled in, and this is the first that is not"
+    refuse(lines, what, f"{path}:{[*lines, 0][0]}", "fill in all, with 0 for what nobody can judge")
 
 
 def exposures_of(shown: pl.DataFrame, pairs: pl.DataFrame) -> dict[str, NDArray[np.float64]]:

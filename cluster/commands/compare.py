@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,7 +46,7 @@ from pyrite.cluster.output.terminal import applying
 from pyrite.cluster.plan.shared_options import OF_STUDIES, UNTRAINED, refuse_unlike_measurement
 from pyrite.cluster.reports.publish import publish
 from pyrite.cluster.reports.study_results import test_limit
-from pyrite.ranking.errors import refuse
+from pyrite.ranking.errors import BadInput, refuse
 
 OPTIONS = Taken(("out", "baseline"), "there is no option {key}", "compare takes folders, baseline= and out=")
 NOT_COMPARED = {*METHOD, "seed"}
@@ -91,7 +92,8 @@ def compare(folders: Sequence[Storage], baseline: str | None = None) -> Report:
     if common:
         sections = over_seeds(studies, measured, options, common, baseline, [differences] if rows else [])
     else:
-        sections = [*over_places(folders, studies, measured, options, baseline), Section("", [differences])]
+        shown = Section("", [differences], [differences]).if_any(rows)
+        sections = [*over_places(folders, studies, measured, options, baseline), *shown]
     commands = "\n".join(str(study.config.get("command", "")) for study in studies)
     return Report(f"{words.TITLE} {', '.join(head[1:])}", [*sections, Section(words.COMMANDS, [verbatim(commands)])])
 
@@ -184,16 +186,25 @@ def over_places(
         runs = required_trials(folder).filter(status="done")
         frames.append(runs.with_columns(swept_without(left_out), run=name + pl.col("run")))
         scanned = required_scan(folder, "queries")
-        queries.append(scanned.with_columns(run=name + pl.col("run"), query=name + pl.col("query")))
+        queries.append(scanned.with_columns(run=name + pl.col("run")))
     trials = pl.concat(frames, how="diagonal_relaxed").select(*measured, pl.exclude(*measured))
+    methods = with_methods(trials).select("method", *METHOD, *map(column_of, factors(trials))).unique()
     if baseline is not None:
-        keys = map(column_of, factors(trials))
-        baseline, _ = named_baseline(with_methods(trials).select("method", *METHOD, *keys).unique(), baseline)
+        baseline, _ = named_baseline(methods, baseline)
+    elif (common := common_baseline(studies)) is not None:
+        with suppress(BadInput):  # it names an option that differs between the studies
+            baseline, _ = named_baseline(methods, common)
     frame = Comparison(trials, pl.concat(queries, how="diagonal_relaxed")).across(baseline)
     named = "; ".join(map(_named_collections, studies))
     refuse(frame.is_empty(), f"the studies have neither a collection nor two methods in common ({named})")
     shown = analysis_sections.across_terminal(frame)
     return [replace(section, terminal=shown) for section in analysis_sections.across(frame)]
+
+
+def common_baseline(studies: Sequence[Compared]) -> str | None:
+    """Return the baseline of the studies, if all name the same."""
+    first, *others = {(study.config.get("study") or {}).get("baseline") for study in studies}
+    return None if others else first
 
 
 def swept_without(keys: Collection[str]) -> pl.Expr:

@@ -146,6 +146,7 @@ class Verb:
         plan: plans it from overrides, and refuses wrong ones.
         prepare: reads the data, plans the runs and checks them; it writes nothing.
         may_change: options that may change on resume, because no result depends on them.
+        recorded: those of `may_change` that `config.yaml` keeps if the command also adds to the experiment.
         without_ray: the option by which it does its work without Ray, for messages; None if there is none.
         continued: plans it again from its manifest; None plans it from the recorded overrides and the new ones.
         check_change: refuses an override that is given on resume and is not in `may_change`; one that it lets pass
@@ -161,6 +162,7 @@ class Verb:
     plan: Callable[[list[str]], Plan]
     prepare: Callable[[Experiment, Console], Work]
     may_change: Sequence[str]
+    recorded: Sequence[str] = ()
     without_ray: str | None = None
     continued: Continue | None = None
     check_change: Callable[[Verb, str, str], None] = refuse_change
@@ -185,7 +187,7 @@ class Experiment:
         chosen: overrides for what this machine chose, so that its command gives the same elsewhere.
         resumed: whether it continues from a folder, which may come from anywhere.
         moved: new paths of collections that were moved since it began, by the old ones.
-        additions: overrides that add to what it began with.
+        additions: overrides that add to what it began with, and those given beside them that are recorded too.
         joined: what it leaves when it ends: Ray, and the working folder of the first command.
         workers: other processes that were started for it, if any.
         local: whether it runs without Ray; set once the work is known.

@@ -1,7 +1,8 @@
 """Runs `pyrite rank`: ranks a collection, or the candidates of a first stage, into a TREC run.
 
-It writes one file and no folder, so it is no `commands.experiment.Verb`. The file is written whole at the end: a file
-that exists is complete, and an interrupted command is started again. Nothing is random: the same ranker and collection
+It writes files and no folder, so it is no `commands.experiment.Verb`: the run, and the judgements of its queries beside
+it, as `pyrite evaluate` reads them. A file is written whole at the end: one that exists is complete, and an interrupted
+command is started again. Nothing is random: the same ranker and collection
 give the same lines.
 """
 
@@ -12,6 +13,7 @@ import gzip
 import io
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -46,7 +48,7 @@ from pyrite.ranking.full_ranking import rank_all, rank_candidates
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
 from pyrite.ranking.threads import threads
-from pyrite.ranking.trec_files import check_ids, write_run
+from pyrite.ranking.trec_files import JUDGED, check_ids, write_qrels, write_run
 from pyrite.ranking.vectors import WordVectors
 
 CHECKED = 1 << 20
@@ -89,6 +91,10 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     queries = _queries(encoded, config["queries"])
     tag = config["tag"] or re.sub(r"\s+", "_", name.split(".")[0])
     _check_names(collection, queries, tag)
+    judged = _judgements(collection, queries)
+    qrels = re.sub(r"(\.run|\.trec|\.txt)?(\.gz)?$", JUDGED, name, count=1)
+    other = judged and storage.read(qrels) not in (None, judged)
+    refuse(other, "already exists, with other judgements", storage.uri(qrels), "choose another out=, or delete it")
     cut = cut_of_node(trained.options, trained.options.get("checkpoint"))
     read = trained.read(collection, encoded)
     words = cut_words(read, trained.encoding) if trained.encoding else ""
@@ -116,6 +122,20 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
             console.print(_measured(config["measures"], *of_answered, _caption(cut, encoded)), crop=False)
         _print_cut_lists(config, lists, collection.size, console)
     print_lines(console, f"run: {storage.shown(name)}")
+    if judged:
+        storage.write_data(qrels, judged)
+        least = encoded.judgements.relevant_from
+        graded = [f"relevant_from={least}"] * (least > 1)
+        command = shlex.join(["pyrite", "evaluate", storage.shown(name), storage.shown(qrels), *graded])
+        print_lines(console, f"judgements: {storage.shown(qrels)}", *[f"  {command}"] * storage.local)
+
+
+def _judgements(collection: Collection, queries: NDArray[np.int64]) -> bytes:
+    """Return the judgements of the queries that are ranked as TREC's lines; empty if there are none."""
+    ranked = collection.queries["id"].gather(queries.astype(np.uint32))
+    content = io.BytesIO()
+    write_qrels(content, collection.judgements.filter(pl.col("query").is_in(ranked.implode())), collection.name)
+    return content.getvalue()
 
 
 def _caption(cut: str, encoded: EncodedCollection) -> str:

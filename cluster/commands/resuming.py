@@ -133,7 +133,8 @@ def _continued(verb: Verb, typed: list[str], folder: str, again: bool = False) -
         with from_folder():
             plan = (verb.continued or _planned_again(verb))(changes, saved, storage)
         joined = left.pop_all()
-    additions = without(changes, verb.may_change, root_of)
+    if additions := without(changes, verb.may_change, root_of):
+        additions += of_keys(changes, verb.recorded)
     first = recorded(saved, first=True)
     chosen = without(_texts(saved.get("overrides")), set(map(key_of, first)))
     return Experiment(verb, plan, first, chosen, resumed=True, moved=moved, additions=additions, joined=joined)
@@ -159,6 +160,7 @@ def _changes(
     One that repeats a recorded one, or only trusts what it names, adds nothing, nor does the new path of a collection.
     """
     texts = recorded(saved)
+    may_change = {*verb.may_change} - ({*verb.recorded} if again else set())  # a later one may be recorded
     if not again:  # seeds=1 is not known where seeds=2 came after it
         growing = {key_of(each): each for each in of_keys(texts, GROWING)}
         texts = [*without(texts, GROWING), *growing.values()]
@@ -167,7 +169,7 @@ def _changes(
     return [
         text
         for text in new
-        if root_of(text) in verb.may_change
+        if root_of(text) in may_change
         or not (_trusts_again(text, texts, saved) or known & {text, concealed(text), *absolute([text], started_in)})
     ]
 

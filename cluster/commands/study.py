@@ -32,7 +32,7 @@ from pyrite.cluster.executors.resources import room_for
 from pyrite.cluster.executors.task import Executor, Once, Task, located
 from pyrite.cluster.output.result_store import begun_again_lines, outdated_lines, unfinished
 from pyrite.cluster.output.terminal import counted, print_lines
-from pyrite.cluster.plan.extension import GROWING
+from pyrite.cluster.plan.extension import COMPARISON, GROWING
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned
 from pyrite.cluster.rollouts.request import LearnRequest, missing
@@ -219,7 +219,9 @@ class StudyWork(Work):
         }
 
     def extension(self, before: Mapping[str, Any]) -> dict[str, Any]:
-        options = before["study"] | {key: self.plan.options[key] for key in GROWING}
+        options = before["study"] | {
+            key: self.plan.options[key] for key in (*GROWING, *COMPARISON) if key in self.plan.options
+        }
         added = {"added": list(self.plan.added)} if self.plan.added else {}
         return {"study": options, "sample_batches": list(self.plan.sample_batches), **added}
 
@@ -387,9 +389,10 @@ STUDY = Verb(
     plan,
     prepare,
     may_change=(
-        "retries", "concurrent", "address", "dashboard", "baseline", "factors", "contrasts", "track", "local",
+        "retries", "concurrent", "address", "dashboard", *COMPARISON, "track", "local",
         "renew_every", "search_storage", "never_below", "time_budget",
     ),
+    recorded=COMPARISON,
     without_ray="local=true",
     continued=continued,
     check_change=check_change,

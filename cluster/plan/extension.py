@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pyrite.analysis.methods import LABEL
+import polars as pl
+
+from pyrite.analysis.methods import LABEL, METHOD, SWEPT, factors, with_factors
 from pyrite.cluster.config.grammar import values_of
+from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of
 from pyrite.cluster.config.quoting import option_value
 from pyrite.cluster.output.terminal import counted
@@ -15,11 +18,13 @@ from pyrite.cluster.plan.point import Point
 from pyrite.cluster.plan.searches import is_compared
 from pyrite.cluster.plan.shared_options import SHARED, is_shared
 from pyrite.cluster.plan.study import StudyPlan, configs_of
-from pyrite.cluster.plan.sweep import Planned, given_seeds, identity, lowest, refuse_untrained_sweep
+from pyrite.cluster.plan.sweep import Planned, given_seeds, identity, is_baseline, lowest, refuse_untrained_sweep
 from pyrite.ranking.errors import BadInput, refuse
 
 GROWING = ("seeds", "samples")
 """Options of a study that may grow."""
+COMPARISON = ("baseline", "factors", "contrasts")
+"""Options of a study that may be given with any command, and are recorded if it extends the study."""
 NEUTRAL = (
     "save_every", "save_every_batches", "cache", "index.encoders", "index.cpu", "index.gpu",
     "resources.workers", "resources.memory", "resources.least", "resources.placement", "resources.custom",
@@ -72,10 +77,43 @@ def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[st
         if points:
             _check_searched(plan, text)
         whole = _with_values(whole, configs, labelled, text)
-    left_out = _identities(runs, points) - _identities(*whole.runs())
+    now, others = whole.runs()
+    left_out = _identities(runs, points) - _identities(now, others)
     what = f"{' '.join(overrides)} would leave out {counted(len(left_out), 'run')} of this study"
     refuse(left_out, what, place, "start another study")
-    return whole
+    return replace(whole, options={**whole.options, "baseline": _kept_baseline(whole, runs, now)})
+
+
+def _kept_baseline(plan: StudyPlan, before: Sequence[Planned], after: Sequence[Planned]) -> str | None:
+    """Return words that name the baseline's method also among those of the extended study.
+
+    The values that it has of what is compared only now are added: `negatives.bm25=0 training.max_epochs=2`.
+    """
+    named: str | None = plan.options.get("baseline")
+    parameters = {identity(run.config): run.parameters for run in after}
+    own = [parameters[identity(run.config)] for run in before if is_baseline(named, run)]
+    if named is None or not own:
+        return named
+    labelled = any(run.parameters.get(LABEL) == named for run in before)
+    label = own[0][LABEL] if labelled else ""  # which may end with an option now: "hard · top"
+    alike = [run.parameters for run in after if is_baseline(label or named, run)]
+    keys = [*METHOD[1:], *factors(_swept_table(after, plan.options.get("factors")))]  # it is of all rankers
+    varied = [key for key in keys if len({each.get(key) for each in alike}) > 1]
+    pairs = [f"{key}={own[0][key]}" for key in varied if {each.get(key) for each in own} == {own[0].get(key, "")}]
+    beginning = f"{LABEL}={label}" if label and pairs else label or named
+    return " ".join([beginning, *pairs])
+
+
+def _swept_table(runs: Sequence[Planned], requested: Sequence[str] | None) -> pl.DataFrame:
+    """Return what decides which swept options are part of a method (`pyrite.analysis.methods.factors`)."""
+    columns = {
+        "run": [run.name for run in runs],
+        "ranker": [run.parameters["ranker"] for run in runs],
+        "objective": [run.config[CHOICES]["objective"] for run in runs],
+        "swept": pl.Series([[{"key": key, "value": value} for key, value in run.swept] for run in runs], dtype=SWEPT),
+        "drawn": pl.Series([list(run.drawn) for run in runs], dtype=pl.List(pl.String)),
+    }
+    return with_factors(pl.DataFrame(columns), requested)
 
 
 def _identities(runs: Sequence[Planned], points: Sequence[Point]) -> set[Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pyrite.analysis.methods import METHOD
+from pyrite.analysis.methods import LABEL, METHOD
 from pyrite.cluster.config.compose import compose, one_value
 from pyrite.cluster.config.grammar import Choices, by_key, choices_of, parsed
 from pyrite.cluster.config.groups import CHOICES, option
@@ -282,6 +282,15 @@ def _planned(overrides: tuple[str, ...], point: Point, config: dict[str, Any]) -
     # The name of a file, whatever the options are.
     method = re.sub(r"[^\w+.-]", "_", "-".join(map(str, parts)))[:100]
     return Planned(f"{method}-{identity(config)[:10]}", overrides, swept, config, (*point.drawn, *point.searched))
+
+
+def is_baseline(named: str | None, planned: Planned) -> bool:
+    """Return whether a run is of the method that a user names as the baseline, by its label or key=value pairs."""
+    if named is None:
+        return False
+    pairs = [part.partition("=") for part in named.split()]
+    matching = {planned.parameters.get(key) == value for key, _, value in pairs}
+    return named == planned.parameters.get(LABEL) or matching == {True}
 
 
 def ranker_name(config: dict[str, Any], swept: Sequence[tuple[str, str]] = ()) -> str:

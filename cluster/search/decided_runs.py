@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from pyrite.analysis.methods import LABEL, is_learned
+from pyrite.analysis.methods import is_learned
 from pyrite.analysis.statistics.sequential import SequentialRule, Values, best_baseline, compare_all, contenders
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.plan.study import StudyPlan
-from pyrite.cluster.plan.sweep import Planned, Point
+from pyrite.cluster.plan.sweep import Planned, Point, is_baseline
 from pyrite.cluster.plan.sweep import plan as runs_of
 from pyrite.cluster.search.proposals import MadeOf, Proposals
 from pyrite.ranking.digest import digest
@@ -138,12 +138,3 @@ class DecidedRuns(Proposals):
         self._emit = lambda facts: log.emit(EVENT, **facts)
         for facts in self._unlogged:
             self._emit(facts)
-
-
-def is_baseline(named: str | None, planned: Planned) -> bool:
-    """Return whether a run is of the method that a user names as the baseline, by its label or key=value pairs."""
-    if named is None:
-        return False
-    pairs = [part.partition("=") for part in named.split()]
-    matching = {planned.parameters.get(key) == value for key, _, value in pairs}
-    return named == planned.parameters.get(LABEL) or matching == {True}

@@ -76,6 +76,25 @@ def qrels_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Ite
         yield _with_ids(frame, path, faults).select([*READ_QRELS, "line"])
 
 
+def ungraded_lines(path: str | Path, encoding: str = "utf-8") -> tuple[list[int], int]:
+    """Return the lines of a table that have no grade yet, and how many rows it has.
+
+    Args:
+        path: a table with a header, which people fill in. Other forms have no such lines, nor has a table of `pyrite
+            judge`, in which they say that the assessor could not judge.
+    """
+    if plain_name(Path(path)).endswith(".parquet"):
+        return [], 0
+    head, with_hash = _head(path, encoding)
+    form = form_of([line for _, line in head], QREL_DIALECTS, QREL_NAMES, ["grade"])
+    if not form.header or form.dialect is OF_PYRITE or "grade" not in form.columns:
+        return [], 0
+    texts = dict.fromkeys(form.columns, pl.String())
+    how: Any = {"separator": form.separator, "encoding": encoding, "header": True, "comments": not with_hash}
+    rows = pl.concat(tables(path, texts, Faults(strict=False), **how)).select("grade", "line")
+    return rows.filter(pl.col("grade").str.strip_chars() == "")["line"].to_list(), len(rows)
+
+
 def judgements_of(files: Iterable[tuple[Path, str | None]], faults: Faults) -> pl.DataFrame:
     """Return the judgements of files, each of which may belong to a split, as a frame of `JUDGEMENTS`."""
     parts = [pl.DataFrame(schema=JUDGEMENTS)]

@@ -53,4 +53,5 @@ class RankConfig(Config):
     cache: str | None = CACHE
     """A folder, on a cluster one that all machines share. null: the user's cache folder."""
     out: Name | None = None
-    """A file or URI, packed if it ends in .gz. null: outputs/rank-<time>.run."""
+    """A file or URI, packed if it ends in .gz. null: outputs/rank-<time>.run.
+    The judgements of its queries are beside it, as NAME.qrels."""

@@ -1,8 +1,10 @@
 """How much each setting explains."""
 
+import logging
 import sys
 
 import numpy as np
+import optuna
 import polars as pl
 import pytest
 
@@ -32,6 +34,18 @@ def searched(reached, count: int = 60, methods: tuple[str, ...] = ("bm25",)) -> 
 
 def shares_of(frame: pl.DataFrame) -> dict[str, float]:
     return dict(frame.select("setting", "share").rows())
+
+
+def test_optuna_reports_nothing(monkeypatch):
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.INFO)
+    said: list[str] = []
+    monkeypatch.setattr(logging.StreamHandler, "emit", lambda handler, record: said.append(record.getMessage()))
+    try:
+        importance(searched(lambda method, a, b, c: 0.3 + 0.2 * a))
+    finally:
+        optuna.logging.set_verbosity(before)
+    assert said == []
 
 
 def test_the_setting_that_matters_has_the_share():

@@ -9,6 +9,7 @@ from scipy import stats
 
 from pyrite.analysis.methods import with_factors, with_methods
 from pyrite.analysis.reports.analysis_sections import across as shown
+from pyrite.analysis.reports.analysis_sections import across_terminal
 from pyrite.analysis.reports.labels import value
 from pyrite.analysis.reports.result_sections import side_by_side
 from pyrite.analysis.reports.study_words import READING, SEEDS_OF_BOTH
@@ -408,17 +409,21 @@ def test_places_are_summed_up_where_there_are_two():
 
 
 def with_queries(cells: dict[tuple[str, str], dict[int, Any]]) -> Comparison:
-    """A study whose `random` differs from `bm25` by these values per query, by collection, ranker and seed."""
+    """A study whose `random` differs from `bm25` by these values per query, by collection, ranker and seed.
+
+    "c/2" is another version of the collection "c".
+    """
     rows, values = [], []
     for (collection, ranker), by_seed in cells.items():
         for seed, of_queries in by_seed.items():
             for function, share in (("bm25", 0.0), ("random", 1.0)):
                 run = f"{collection}{ranker}{function}{seed}"
                 of_run = 0.5 + 0.01 * seed + share * np.array(of_queries)
-                of = {"run": run, "collection": collection, "ranker": ranker, "function": function, "seed": seed}
+                name = collection.split("/")[0]
+                of = {"run": run, "collection": name, "ranker": ranker, "function": function, "seed": seed}
                 rows.append(of | {"fingerprint": collection, "bm25:AP@10": float(np.nanmean(of_run))})
                 values += [
-                    {"run": run, "query": f"{collection}{n}", "origin": "bm25", "AP@10": value}
+                    {"run": run, "query": f"{name}{n}", "origin": "bm25", "AP@10": value}
                     for n, value in enumerate(of_run)
                     if not np.isnan(value)
                 ]
@@ -447,6 +452,30 @@ def test_rankers_of_one_collection_are_averaged_as_they_share_its_queries():
     assert found["high"] - found["low"] > 0.8 * (alone["high"] - alone["low"]).mean()
     (section,) = shown(compared.across("bm25 · uniform"))
     assert "The rankers of a collection share its test queries" in " ".join(map(str, section.parts))
+
+
+def test_versions_of_a_collection_are_averaged_as_they_share_its_queries():
+    rng = np.random.default_rng(8)
+    cells, other = drawn(rng, "uvw"), drawn(rng, "x")
+    of_versions = {(f"c/{name}", "y"): dict(enumerate(of)) for name, of in cells.items()}
+    compared = with_queries(of_versions)
+    found, test = over_all(compared), crossed_difference(np.mean([*cells.values()], axis=0))
+    assert (found["difference"], found["low"], found["high"]) == pytest.approx((test.mean, test.low, test.high))
+    assert (found["places"], found["collections"], found["pairs"]) == (3, 1, 12)
+    frame = compared.across("bm25 · uniform")
+    assert frame["collection"].to_list() == ["c", "c", "c", None]
+    assert frame["place"].to_list() == ["y on c (c/u)", "y on c (c/v)", "y on c (c/w)", across.ALL]
+    line = "3 versions of c count as one collection: they share test queries."
+    (section,) = shown(frame)
+    assert line in section.parts
+    assert line in across_terminal(frame)
+    with_another = with_queries({**of_versions, ("d", "y"): dict(enumerate(other["x"]))})
+    assert over_all(with_another)["collections"] == 2
+    # One name alone makes no versions.
+    queries = pl.concat([compared.queries.lazy().with_columns(query=pl.col("run").str.slice(0, 3) + pl.col("query"))])
+    apart = Comparison(compared.trials, queries)
+    assert over_all(apart)["collections"] == 3
+    assert not any("versions" in str(part) for part in shown(apart.across())[0].parts)
 
 
 def test_collections_are_pooled_after_their_rankers():

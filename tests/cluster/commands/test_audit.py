@@ -66,6 +66,9 @@ def test_hidden_positives_are_found_and_mended(collection, tmp_path, capsys, ref
     hard = tmp_path / "hard"
     assert command("audit", str(study), "functions=[bm25]", "budget=30", f"out={hard}") == 0
     assert "fill in the column grade of" in capsys.readouterr().out
+    judged_hard = ["functions=[bm25]", f"judgements={hard / 'sample_30_0.csv'}", f"out={hard}"]
+    empty = refusal("audit", str(study), *judged_hard, "strict=false")
+    assert "sample_30_0.csv:2: 0 of 30 grades are filled in, and this is the first that is not; fill in all" in empty
     table = pl.read_csv(hard / "sample_30_0.csv")
     assert table.columns == ["query", "document", "grade", "query_text", "text"]
     assert len(table) == 30
@@ -77,7 +80,6 @@ def test_hidden_positives_are_found_and_mended(collection, tmp_path, capsys, ref
     filled = (hard / "sample_30_0.csv").read_bytes()
     assert command("audit", str(study), "functions=[bm25]", "budget=30", f"out={hard}") == 0
     assert (hard / "sample_30_0.csv").read_bytes() == filled, "what was filled in is lost"
-    judged_hard = ["functions=[bm25]", f"judgements={hard / 'sample_30_0.csv'}", f"out={hard}"]
     assert command("audit", str(study), *judged_hard) == 0
     assert [method.split(" ")[0] for method in pl.read_csv(hard / "rates.csv")["method"]] == ["bm25"]
     assert "choose among bm25, random" in refusal("audit", str(study), "functions=[in_batch]", f"out={tmp_path / 'no'}")
@@ -142,6 +144,11 @@ def test_a_mined_folder_is_audited_and_one_without_a_record_refused(collection, 
     refused = [
         (["".join(lines), "broken\n"], [], "judged.txt:11: broken line"),
         (["".join(lines[1:]), lines[0].replace(" 1\n", " -1\n")], [], "lacks 1 judgement of the sample (the first: "),
+        (
+            ["query,document,grade\n", "a,b,1\n", '"a","c", \n', "a,d,\n"],
+            [],
+            "judged.txt:3: 1 of 3 grades are filled in",
+        ),
         (["a 0 b 1\n"], ["order=bandit"], "judges none of the negatives"),
     ]
     for content, options, says in refused:

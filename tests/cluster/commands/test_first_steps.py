@@ -167,6 +167,25 @@ def test_studies_of_other_collections_are_compared_over_places(tmp_path):
     assert "against bm25" in terminal(folders)
 
 
+def test_versions_of_a_collection_count_as_one_against_the_baseline_that_all_studies_name(tmp_path):
+    values, folders = {"bm25": [0.4, 0.5, 0.6], "random": [0.3, 0.45, 0.5]}, []
+    for name in ("one", "two"):
+        folder = study(tmp_path / name, values, f"relabel={name}", fingerprint=name)
+        config = {"verb": "study", "study": {"baseline": "function=random"}}
+        write_config(folder, config)
+        runs = required_table(folder, "trials").select("run", value="bm25:AP@100")
+        of_runs = runs.join(pl.DataFrame({"query": list("abcd"), "more": [0.0, 0.01, 0.03, -0.04]}), how="cross")
+        rows = of_runs.select("run", "query", pl.lit("bm25").alias("origin"), (pl.col("value") + pl.col("more")))
+        write_table(folder, "queries", rows.rename({"value": "AP@100"}))
+        folders.append(folder)
+    (section, *_) = compare(folders).sections
+    row = section.frames["across.parquet"].filter(place="all").row(0, named=True)
+    assert (row["against"], row["collections"], row["places"]) == ("random · uniform", 1, 2)
+    said = " ".join(terminal(folders).split())
+    assert "2 versions of made_up count as one collection: they share test queries." in said
+    assert "relabel one two" in said
+
+
 def test_methods_of_a_study_without_labels_keep_their_names_beside_labels(tmp_path):
     names = {"bm25": "hard", "random": "easy"}
     values, more = {"bm25": [0.4, 0.5], "random": [0.1, 0.2]}, {"tfidf": [0.4, 0.5, 0.3, 0.2]}

@@ -1,7 +1,9 @@
 """`pyrite rank`: what a run has learned ranks any collection, and pools read what it leaves."""
 
+import json
 import os
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +13,14 @@ import pytest
 import pyrite
 from pyrite.cluster.commands.rank import _output
 from pyrite.cluster.runs.trained import read_ranker
+from pyrite.pooling.runs import read_runs
 from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.cache import open_collection
 from pyrite.ranking.encoding import Encoder
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.evaluation.measures import Evaluator
 from pyrite.ranking.scoring import score_candidates
-from pyrite.ranking.trec_files import read_run
+from pyrite.ranking.trec_files import read_qrels, read_run
 from tests.cluster.command_line import command
 from tests.made_up import WORDS, write_beir, write_texts
 
@@ -63,6 +66,33 @@ def test_it_ranks_as_the_training_measured(training, of_rank, beir_folder, tmp_p
     assert ordered.equals(run.sort("query", "rank"))  # trec_eval's order is the file's
     with pytest.raises(BadInput, match="already exists"):
         pyrite.rank(training.folder, [*of_rank, f"out={out}"])
+
+
+def test_the_judgements_beside_a_run_evaluate_it_with_others(small_bert, own_cache, tmp_path, capsys, monkeypatch):
+    rows = [{"question": f"{word} of the wing", "answer": f"{word} answers {n}"} for n, word in enumerate(WORDS[:12])]
+    (tmp_path / "mine.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    monkeypatch.chdir(tmp_path)
+    options = ["collection.path=mine.jsonl", "queries=all", "origin=full", "measures=[RR@10]"]
+    assert command("rank", small_bert, *options, "out=runs/a.run") == 0
+    printed = capsys.readouterr().out
+    table = next(line for line in printed.splitlines() if "RR@10" in line).split()
+    line = printed.splitlines()[-1]
+    assert printed.splitlines()[-2:] == ["judgements: runs/a.qrels", "  pyrite evaluate runs/a.run runs/a.qrels"]
+    assert len(read_qrels("runs/a.qrels")) == 12
+    assert command(*shlex.split(line)[1:], "measures=[RR@10]") == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.split()[:1] == ["a"])
+    assert float(row.split()[-1]) == pytest.approx(float(table[1]), abs=1e-4)
+    assert command("rank", small_bert, *options, "depth=3", "out=runs/b.run.gz") == 0
+    assert read_runs("runs").names == read_runs("runs/*").names == ["a", "b"]
+    assert command("evaluate", "runs", "runs/b.qrels", "baseline=a") == 0
+    # Judgements of the user's are kept.
+    Path("runs/c.qrels").write_text("a 0 b 1\n")
+    with pytest.raises(BadInput, match=r"c\.qrels: already exists, with other judgements; choose another out="):
+        pyrite.rank(small_bert, [*options, "out=runs/c.run"])
+    assert not Path("runs/c.run").exists()
+    Path("topics.tsv").write_text("1\twing\n")
+    assert command("rank", small_bert, *options[:1], *options[2:], "topics=topics.tsv", "out=runs/d.run") == 0
+    assert not Path("runs/d.qrels").exists()
 
 
 @pytest.mark.parametrize("origin", ["bm25", "full"])

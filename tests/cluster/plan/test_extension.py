@@ -139,6 +139,29 @@ def test_what_was_added_is_recorded_and_extended_again(tmp_path):
     assert len(methods(again)) == 2 * 4  # bm25 · uniform is there
 
 
+@pytest.mark.parametrize(
+    ("given", "baseline", "added", "expected"),
+    [
+        (["function=random,bm25"], "function=bm25", ["training.max_epochs=3"], "function=bm25 training.max_epochs=1"),
+        (["function=bm25"], "selector=uniform", ["function=random"], "selector=uniform function=bm25"),
+        (["function=random,bm25"], "function=bm25", ["function=in_batch"], "function=bm25"),
+        (["function=bm25"], "selector=uniform", ["ranker=match_pyramid"], "selector=uniform"),
+        ([HARD], "hard", ["training.batch_size=16"], "hard"),
+        ([TWO, "selector=uniform"], "hard", ["selector=top"], "hard · uniform"),
+        ([TWO, "training.batch_size=8"], "hard", ["training.batch_size=16"], "label=hard training.batch_size=8"),
+        (["function=bm25"], "before training", ["selector=top"], "before training"),
+        (["function=random,bm25", "factors=[]"], "function=bm25", ["optimizer.lr=.5"], "function=bm25"),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else value,
+)
+def test_a_baseline_gets_its_values_of_what_is_compared_only_now(given, baseline, added, expected, tmp_path):
+    base = ["scale=tiny", "policy=fixed", "seeds=1", "training.max_epochs=1", f"baseline='{baseline}'"]
+    plan = started(STUDY, [*base, *given, f"out={tmp_path / 'out'}"]).plan
+    more = extended(plan, {}, added)
+    assert more.options["baseline"] == expected
+    assert extended(more, {"seeds": 2}, []).options["baseline"] == expected
+
+
 def test_what_can_not_be_added_is_refused(tmp_path):
     plan, decided = plan_of(tmp_path, "seeds=2"), plan_of(tmp_path, "stop=decided", "max_seeds=4")
     search = plan_of(tmp_path, "seeds=1", "search=optuna", "optimizer.lr=interval(0.001,0.1)")
@@ -209,6 +232,22 @@ def test_a_finished_study_is_extended_by_the_command(base, tmp_path):
     for change, reason in (("seeds=1", "nothing is removed"), ("stop=decided", "depend on it"), ("out=x", "stay in")):
         with pytest.raises(BadInput, match=reason):
             read(STUDY, [change], str(out))
+
+
+def test_a_baseline_beside_an_addition_is_recorded(base, tmp_path):
+    out = tmp_path / "study"
+    small = [*base, "function=random", "policy=fixed", "track=[]", "local=true", "seeds=1", "selector=uniform"]
+    first = [*small, "baseline='selector=uniform'", f"out={out}"]
+    assert command("study", *first) == 0
+    assert not read(STUDY, ["baseline=function=random"], str(out)).additions
+    assert command("study", "--resume", str(out), "selector=top", "baseline=selector=top") == 0
+    config = yaml.safe_load((out / "config.yaml").read_text())
+    assert shlex.split(config["extended"][0])[4:] == ["selector=top", "baseline='selector=top'"]
+    assert read(STUDY, [], str(out)).plan.options["baseline"] == "selector=top"
+    # The whole command again repeats what is recorded.
+    assert read(STUDY, [*first, "resume=auto"]).plan.options["baseline"] == "selector=top"
+    assert command("report", str(out)) == 0
+    assert set(pl.read_csv(out / "summary.csv")["baseline"].drop_nulls()) == {"random · top"}
 
 
 RANDOM = ["scale=tiny", "policy=fixed", "function=random", "selector=uniform"]

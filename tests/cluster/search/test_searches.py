@@ -25,9 +25,9 @@ from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.searches import searches
 from pyrite.cluster.plan.study import StudyPlan
-from pyrite.cluster.plan.sweep import Planned, plan, points, swept_keys
+from pyrite.cluster.plan.sweep import Planned, is_baseline, plan, points, swept_keys
 from pyrite.cluster.runs.outcome import Outcome, mean_best, read_outcome, write_outcome
-from pyrite.cluster.search.decided_runs import EVENT, DecidedRuns, is_baseline
+from pyrite.cluster.search.decided_runs import EVENT, DecidedRuns
 from pyrite.cluster.search.optuna_runs import OptunaRuns, StoredSearch
 from pyrite.cluster.search.schedulers import TrialStopping, built_as, schedulers_of
 from pyrite.cluster.search.time_budget import TimeBudget

@@ -12,7 +12,7 @@ import pytest
 
 from pyrite.pooling.runs import read_runs
 from pyrite.ranking.collections.faults import Faults
-from pyrite.ranking.collections.judgement_files import qrels_rows
+from pyrite.ranking.collections.judgement_files import qrels_rows, ungraded_lines
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.trec_files import read_qrels, read_run
 from tests.made_up import write_files
@@ -58,6 +58,26 @@ QRELS = {
 def test_judgements_in_every_form_are_the_same(tmp_path, form):
     (tmp_path / "qrels").write_text(QRELS[form])
     assert read_qrels(tmp_path / "qrels").rows() == JUDGED
+
+
+@pytest.mark.parametrize("form", QRELS)
+def test_other_files_than_tables_that_are_not_filled_in_have_no_line_without_a_grade(tmp_path, form):
+    (tmp_path / "qrels").write_text(QRELS[form])
+    assert not ungraded_lines(tmp_path / "qrels")[0]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_lines_without_a_grade_are_found(tmp_path, separator):
+    rows = [
+        ("query", "document", "grade", "text"),
+        ("q", "d", "", '"two\nlines"'),
+        ("q", "e", "1", "x"),
+        ("q", "f", " ", ""),
+    ]
+    (tmp_path / "table.csv").write_text("".join(f"{separator.join(row)}\n" for row in rows))
+    lines, count = ungraded_lines(tmp_path / "table.csv")
+    assert (len(lines), count) == (2, 3)
+    assert lines[0] == 2
 
 
 def test_forms_that_may_be_mistaken_are_counted(tmp_path):
