@@ -389,7 +389,7 @@ class Session:
         Args:
             soon: whether a skipped one need not be due, as nothing else is left.
         """
-        given, due = (each.get(assessor, {}) for each in (self.state.gold_given, self.state.gold_due))
+        given, due = self.state.gold_given.get(assessor, {}), self.state.gold_due.get(assessor, {})
         made = len(self.state.of_assessor.get(assessor, {}))
         if len(given) >= self.options.burn_in + made // self.options.gold_every:
             return None
