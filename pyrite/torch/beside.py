@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import BinaryIO
 
@@ -23,11 +24,15 @@ def message(source: BinaryIO) -> bytes:
     return source.read(int.from_bytes(source.read(8), "big"))
 
 
-def main() -> None:
-    """Build versions until the trainer ends."""
-    source = sys.stdin.buffer
+def build_versions(source: BinaryIO, follow: Callable[[int], None]) -> None:
+    """Build versions until the trainer ends.
+
+    Args:
+        source: the input of this process.
+        follow: is called with the trainer's process id before anything is built, to end this process with it.
+    """
     encoder, texts, folder, device, threads, parent = cloudpickle.loads(message(source))
-    end_with(parent, partial(os._exit, 0))
+    follow(parent)
     torch.set_num_threads(threads)
     encoder.to(device)
     while content := message(source):
@@ -45,4 +50,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    build_versions(sys.stdin.buffer, lambda parent: end_with(parent, partial(os._exit, 0)))

@@ -155,6 +155,9 @@ class Dense(FromLists):
             ranker's. The precision of the stored vectors is `index.precision`.
     """
 
+    scale = 1.0
+    """The factor of the ranker's scores; another trainer's vectors are compared as they are."""
+
     @checked
     def __init__(
         self,
@@ -217,7 +220,7 @@ class Dense(FromLists):
         if self.precision is not None:
             transformers_of(ranker)  # raises here rather than when an encoder starts
         self.guard.check_per_query()
-        self.training, self.ranker = training, ranker
+        self.training, self.ranker, self.scale = training, ranker, ranker.scale
         self.version = self.age = -1
         self.guarded = 0
         self._dropped.clear()
@@ -273,7 +276,7 @@ class Dense(FromLists):
         Scores are the ranker's: `scale` times the inner products that the index returns. Each text occurs once. A list
         does not depend on the other queries.
         """
-        step, counts, scale = self.training.step, self.pairs.counts[queries], np.float32(self.ranker.scale)
+        step, counts, scale = self.training.step, self.pairs.counts[queries], np.float32(self.scale)
         vectors = None
         if self.queries == "now":
             vectors = embed(self.ranker, self.encoded.queries, queries, queries=True)

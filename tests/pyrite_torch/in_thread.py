@@ -2,10 +2,7 @@
 
 import os
 import threading
-from types import SimpleNamespace
 from typing import Any
-
-import pytest
 
 from pyrite.torch import beside
 
@@ -23,10 +20,8 @@ class InThread:
         self.thread.start()
 
     def _build(self, source: Any) -> None:
-        with source, pytest.MonkeyPatch.context() as patch:
-            patch.setattr(beside, "sys", SimpleNamespace(stdin=SimpleNamespace(buffer=source)))
-            patch.setattr(beside, "end_with", lambda parent, end: None)
-            beside.main()
+        with source:
+            beside.build_versions(source, lambda parent: None)
 
     def terminate(self) -> None:
         """It ends when its input does."""

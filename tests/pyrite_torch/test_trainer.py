@@ -720,13 +720,13 @@ def test_async_builds_the_newest_of_the_weights_that_wait(bert, tmp_path, monkey
         begun.clear(), go.clear(), built.clear()
 
 
-def test_the_process_beside_ends_quietly_if_its_folder_was_deleted(bert, tmp_path, monkeypatch):
+def test_the_process_beside_ends_quietly_if_its_folder_was_deleted(bert, tmp_path):
     folder = VersionFolder(tmp_path / "deleted")
     start = cloudpickle.dumps((encoder_of(open_model(bert), None), None, folder, "cpu", 1, os.getppid()))
     content = b"".join(len(each).to_bytes(8, "big") + each for each in (start, b"3"))
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-    monkeypatch.setattr(beside, "end_with", lambda parent, end: None)
-    beside.main()
+    followed = list[int]()
+    beside.build_versions(io.BytesIO(content), followed.append)
+    assert followed == [os.getppid()]
     assert not folder.path.exists()
 
 
