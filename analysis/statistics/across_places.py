@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from pyrite.analysis.methods import with_methods
 from pyrite.analysis.statistics.comparison import MethodRuns, compare_both
@@ -90,17 +91,22 @@ def _collections(study: Places, places: Sequence[Place]) -> Mapping[str, str]:
     """Return the collection that each one counts as: versions with one name and common test queries are one."""
     named = study.results.select("run", "collection").join(study.trials.select("run", name="collection"), on="run")
     names: dict[str, str] = dict(named.select("collection", "name").drop_nulls().unique().iter_rows())
-    alike = {label for label, name in names.items() if label != name}  # several of that name
-    tested = defaultdict[str, Any](lambda: np.zeros(1, bool))
-    for place in (place for place in places if place.key["collection"] in alike):
-        known = [~np.isnan(place.by_query[run]) for run in place.results["run"] if run in place.by_query]
-        tested[place.key["collection"]] = np.any([tested[place.key["collection"]] | each for each in known], axis=0)
+    tested = _tested([place for place in places if names[place.key["collection"]] != place.key["collection"]])
 
     def has_versions(label: str) -> bool:
         others = (other for other in tested if other != label and names[other] == names[label])
         return label in tested and any((tested[other] & tested[label]).any() for other in others)
 
     return {label: names[label] if has_versions(label) else label for label in names}
+
+
+def _tested(places: Sequence[Place]) -> Mapping[str, NDArray[np.bool_]]:
+    """Return which queries were measured on each collection."""
+    tested = defaultdict[str, Any](lambda: np.zeros(1, bool))
+    for place in places:
+        known = [~np.isnan(place.by_query[run]) for run in place.results["run"] if run in place.by_query]
+        tested[place.key["collection"]] = np.any([tested[place.key["collection"]] | each for each in known], axis=0)
+    return tested
 
 
 def versions(frame: pl.DataFrame) -> Mapping[str, int]:

@@ -98,10 +98,15 @@ def _kept_baseline(plan: StudyPlan, before: Sequence[Planned], after: Sequence[P
     label = own[0][LABEL] if labelled else ""  # which may end with an option now: "hard · top"
     alike = [run.parameters for run in after if is_baseline(label or named, run)]
     keys = [*METHOD[1:], *factors(_swept_table(after, plan.options.get("factors")))]  # it is of all rankers
-    varied = [key for key in keys if len({each.get(key) for each in alike}) > 1]
-    pairs = [f"{key}={own[0][key]}" for key in varied if {each.get(key) for each in own} == {own[0].get(key, "")}]
+    pairs = _own_values(keys, own, alike)
     beginning = f"{LABEL}={label}" if label and pairs else label or named
     return " ".join([beginning, *pairs])
+
+
+def _own_values(keys: Sequence[str], own: Sequence[Mapping[str, str]], alike: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return a method's values of the options in which those of its name differ, if all its runs have the same."""
+    varied = (key for key in keys if len({each.get(key) for each in alike}) > 1)
+    return [f"{key}={own[0][key]}" for key in varied if {each.get(key) for each in own} == {own[0].get(key, "")}]
 
 
 def _swept_table(runs: Sequence[Planned], requested: Sequence[str] | None) -> pl.DataFrame:
