@@ -222,7 +222,7 @@ def files_of(path: str, what: str = "runs") -> list[Path]:
     Args:
         path: a file; a folder, all of whose files are runs that are not hidden; a folder with folders alone, one per
             team, with their files; or a pattern such as `runs/*.gz` or `runs/*/*`. Judgements that `pyrite rank` wrote
-            beside its runs (`.qrels`) are no runs, unless the path is that file.
+            next to its runs (`.qrels`) are no runs, unless the path is that file.
         what: the files' contents, for messages.
     """
     place = Path(path)

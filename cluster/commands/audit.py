@@ -231,7 +231,7 @@ def _read_judgements(config: Mapping[str, Any], console: Console) -> pl.DataFram
 
 
 def _refuse_ungraded(path: str, encoding: str) -> None:
-    """Refuse a table that is not filled in to its end, with the line to go on from."""
+    """Refuse a table that is not filled in to its end, with the first line that is not."""
     lines, rows = ungraded_lines(path, encoding)
     what = f"{rows - len(lines)} of {counted(rows, 'grade')} are filled in, and this is the first that is not"
     refuse(lines, what, f"{path}:{[*lines, 0][0]}", "fill in all, with 0 for what nobody can judge")

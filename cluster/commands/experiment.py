@@ -187,7 +187,7 @@ class Experiment:
         chosen: overrides for what this machine chose, so that its command gives the same elsewhere.
         resumed: whether it continues from a folder, which may come from anywhere.
         moved: new paths of collections that were moved since it began, by the old ones.
-        additions: overrides that add to what it began with, and those given beside them that are recorded too.
+        additions: overrides that add to what it began with, and those given with them that are recorded too.
         joined: what it leaves when it ends: Ray, and the working folder of the first command.
         workers: other processes that were started for it, if any.
         local: whether it runs without Ray; set once the work is known.

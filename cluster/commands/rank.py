@@ -1,9 +1,8 @@
 """Runs `pyrite rank`: ranks a collection, or the candidates of a first stage, into a TREC run.
 
-It writes files and no folder, so it is no `commands.experiment.Verb`: the run, and the judgements of its queries beside
-it, as `pyrite evaluate` reads them. A file is written whole at the end: one that exists is complete, and an interrupted
-command is started again. Nothing is random: the same ranker and collection
-give the same lines.
+It writes files and no folder, so it is no `commands.experiment.Verb`: the run, and next to it the judgements of its
+queries, as `pyrite evaluate` reads them. A file is written whole at the end: one that exists is complete, and an
+interrupted command is started again. Nothing is random: the same ranker and collection give the same lines.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def _of_encode(encode: Callable[..., Any], collection: Collection, encoded: Enco
 def _takes_kind(encode: Callable[..., Any]) -> bool:
     try:
         return "kind" in signature(encode).parameters
-    except (TypeError, ValueError):  # one that is compiled may not say what it takes
+    except (TypeError, ValueError):  # one that is compiled may have no signature
         return False
 
 

@@ -110,7 +110,7 @@ FOREIGN = (
 
 
 def of_one_scorer(functions: Iterable[str], card: str) -> bool:
-    """Return whether one ranker or function has given all scores of a mined set whose tables don't say it.
+    """Return whether one ranker or function has given all scores of a mined set whose tables don't specify it.
 
     Args:
         functions: the function of each score.
