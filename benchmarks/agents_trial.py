@@ -4,9 +4,10 @@
         [--episodes N] [--sizes TOPICS EPOCHS]
 
 The protocol is docs/experiments/agents_trial.md. STEP is `room`, `control`, `credit` (whom one-step credit rewards in
-the control), `rates` or `test`; `report` prints what OUT holds. A step is a list of units; each leaves one file in
-OUT/STEP, and what has a file is not run again. Units start until the hours are over; one that learns keeps its state
-every `KEEP` episodes and continues from it.
+the control), `rates` or `test`; `report` prints what OUT holds, and `archive` writes OUT/STEP.jsonl, which `report`
+and all steps read too. A step is a list of units; each leaves one file in OUT/STEP, and what has a file is not run
+again. Units start until the hours are over; one that learns keeps its state every `KEEP` episodes and continues from
+it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import pyrite
 from benchmarks.agents_control import controls
 from benchmarks.agents_credit import credits
 from benchmarks.agents_report import LAST, REPORTS
-from benchmarks.unit_files import Result, Unit, conduct, results_of
+from benchmarks.unit_files import Result, Unit, archive, conduct, results_of
 from pyrite.cluster.executors.session import session
 
 SMALLEST = [
@@ -148,7 +149,7 @@ def best_rates(results: list[Result]) -> dict[str, float]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("step", choices=[*REPORTS, "report"])
+    parser.add_argument("step", choices=[*REPORTS, "report", "archive"])
     parser.add_argument("out", type=Path, help="the folder of all steps")
     parser.add_argument("--collection", help="a BEIR folder, e.g. MedQuAD's")
     parser.add_argument("--hours", type=float, default=14.0)
@@ -160,10 +161,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", default="", help="run the units whose names match this pattern")
     chosen = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    if chosen.step == "report":
+    if chosen.step in ("report", "archive"):
         for step, report in REPORTS.items():
             if results := results_of(chosen.out / step):
-                report(results)
+                report(results) if chosen.step == "report" else archive(chosen.out / step)
         return
     if chosen.step not in ("control", "credit") and not chosen.collection:
         parser.error(f"{chosen.step} needs --collection")

@@ -31,7 +31,8 @@ def conduct(folder: Path, units: Sequence[Unit], hours: float, cores: int) -> No
     """Run the units that have no result, until the hours are over."""
     until = time.time() + 3600 * hours
     folder.mkdir(parents=True, exist_ok=True)
-    waiting = [unit for unit in units if not (folder / f"{unit.name}.json").exists()]
+    done = {result["unit"] for result in results_of(folder)}
+    waiting = [unit for unit in units if unit.name not in done]
     print(f"{folder.name}: {len(units) - len(waiting)} of {len(units)} units are done", flush=True)
     body = partial(_unit, folder, until)
     if cores == 1:
@@ -54,5 +55,16 @@ def _unit(folder: Path, until: float, unit: Unit) -> None:
 
 
 def results_of(folder: Path) -> list[Result]:
-    """Return the results of a step, by name."""
-    return [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))]
+    """Return the results of a step, by name: of its folder, and of the archive beside it (see `archive`)."""
+    kept = folder.with_suffix(".jsonl")
+    texts = kept.read_text("utf-8").splitlines() if kept.exists() else []
+    texts += [path.read_text("utf-8") for path in folder.glob("*.json")]
+    results = {result["unit"]: result for result in map(json.loads, texts)}
+    return [result for _, result in sorted(results.items())]
+
+
+def archive(folder: Path) -> None:
+    """Write the results of a step into one file beside its folder, a line each. A step continues from it too."""
+    lines = [json.dumps(result) for result in results_of(folder)]
+    with replace_file(folder.with_suffix(".jsonl")) as temporary:
+        temporary.write_text("".join(f"{line}\n" for line in lines))

@@ -13,7 +13,7 @@ from benchmarks.agents_control import Control, controlled, controls, fixed
 from benchmarks.agents_credit import critic, effect
 from benchmarks.agents_report import of_queries, welch
 from benchmarks.agents_trial import CHOSEN, best_rates, room
-from benchmarks.unit_files import Unit, conduct, results_of
+from benchmarks.unit_files import Unit, archive, conduct, results_of
 
 
 def test_both_sides_are_samples():
@@ -43,6 +43,25 @@ def test_units_that_have_a_file_are_not_run_again(tmp_path):
     conduct(tmp_path / "step", units, hours=1.0, cores=1)
     assert ran == ["one", "two"]
     assert [(each["unit"], each["value"]) for each in results_of(tmp_path / "step")] == [("one", 1), ("two", 2)]
+
+
+def test_a_step_continues_from_its_archive(tmp_path):
+    ran: list[str] = []
+
+    def body(name: str, out: Path) -> dict[str, Any]:
+        ran.append(name)
+        return {"value": 0.25}
+
+    units = [Unit(name, partial(body, name)) for name in ("one", "two", "three")]
+    conduct(tmp_path / "step", units[:1], hours=1.0, cores=1)
+    archive(tmp_path / "step")
+    (tmp_path / "step" / "one.json").unlink()
+    conduct(tmp_path / "step", units[:2], hours=1.0, cores=1)
+    archive(tmp_path / "step")
+    conduct(tmp_path / "step", units, hours=1.0, cores=1)
+    assert ran == ["one", "two", "three"]
+    assert [each["unit"] for each in results_of(tmp_path / "step")] == ["one", "three", "two"]
+    assert len((tmp_path / "step.jsonl").read_text().splitlines()) == 2
 
 
 def test_an_oracle_is_ahead_of_bm25_if_its_first_ranks_are_hidden_positives(tmp_path):
