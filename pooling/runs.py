@@ -18,7 +18,7 @@ from pyrite.ranking.collections.judgement_files import run_rows
 from pyrite.ranking.collections.names import repeated
 from pyrite.ranking.collections.opened import ENDINGS
 from pyrite.ranking.errors import BadInput, refuse
-from pyrite.ranking.trec_files import JUDGED
+from pyrite.ranking.trec_files import JUDGED, judged_name
 
 Order = Literal["score", "rank", "file"]
 """What orders a run within a topic: `score` descending, then document descending, as in trec_eval; the `rank` column;
@@ -117,7 +117,9 @@ def read_runs(
         on_progress: called with the files that are read.
     """
     refuse(order not in _SORTED, f"there is no order {order!r}", remedy=f"choose one of {', '.join(_SORTED)}")
-    given = [_Given(path, files_of(path)) for path in listed(paths)]
+    named = listed(paths)
+    beside = set(map(judged_name, named)) & set(named)  # as a shell lists a folder
+    given = [_Given(path, files_of(path)) for path in named if path not in beside]
     faults = Faults(strict)
     files = _read_files(given, _Options(order, encoding, deepest, precision), faults, on_progress)
     runs, no_runs = [run for of_file in files for run in of_file], files.count([])
@@ -131,6 +133,7 @@ def read_runs(
     notes = {
         "broken lines left out": sum(faults.skipped.values()),
         "files left out that are no runs": no_runs,
+        "judgements beside a run, which are no run": len(beside),
         "folders within the folder of runs, which are not read": sum(one.unread for one in given),
         **_notes(runs),
         "runs whose team is their folder": len(folders) * (groups == "prefix"),

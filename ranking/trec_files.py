@@ -7,6 +7,7 @@ iteration, document, grade). Both are separated by any blanks or tabs and may be
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -19,7 +20,7 @@ from pyrite.ranking.collections.judgement_files import QRELS, READ_QRELS, READ_R
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.whole_file import replace_file
 
-__all__ = ["JUDGED", "QRELS", "RUN", "check_ids", "read_qrels", "read_run", "write_qrels", "write_run"]
+__all__ = ["JUDGED", "QRELS", "RUN", "check_ids", "judged_name", "read_qrels", "read_run", "write_qrels", "write_run"]
 
 JUDGED = ".qrels"
 """The ending of judgements that are written beside a run. Such a file in a folder of runs is none of them."""
@@ -27,6 +28,15 @@ Repeated = Literal["max", "mean", "stop"]
 """The grade that counts if a document is judged more than once for a query."""
 BLANK = r"[ \t\n\x0B\f\r]"
 """A character that separates columns, for us and for trec_eval. A no-break space does not."""
+
+
+def judged_name(run: str) -> str:
+    """Return the name of the judgements beside a run of this name or path.
+
+    >>> judged_name("runs/bm25.run.gz")
+    'runs/bm25.qrels'
+    """
+    return re.sub(r"(\.run|\.trec|\.txt)?(\.gz)?$", JUDGED, run, count=1)
 
 
 def check_ids(ids: pl.Series, what: str, where: str | os.PathLike[str] | None = None) -> None:

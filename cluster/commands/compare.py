@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -125,12 +126,13 @@ def over_seeds(
     compared = [key for key in options if key not in UNTRAINED]
     trials, repeated = pool(studies, compared, common)
     trials = trials.select(*measured, pl.exclude(*measured))  # a comparison leads with the first
-    _refuse_unlike(trials)
+    unread = _refuse_unlike(trials)
     others, ignored = other_results(studies), set.union(*map(collections_of, studies)) - common
     said = {
         words.SAME: not differences,
         words.REPEATED.format(repeated): repeated,
         words.OTHERS.format(others): others,
+        words.UNREAD.format(unread): unread,
         words.LEFT_OUT.format(len(ignored)): ignored,
     }
     lines = applying(said)
@@ -145,14 +147,19 @@ def over_seeds(
     return [verdict, *sections, *(replace(section, terminal=[methods]) for section in results(summary))]
 
 
-def _refuse_unlike(trials: pl.DataFrame) -> None:
-    """Refuse methods of studies that are measured over other candidates, test queries or judgements."""
+def _refuse_unlike(trials: pl.DataFrame) -> int:
+    """Refuse methods of studies that are measured over other candidates, test queries or judgements.
+
+    Returns:
+        The number of runs whose options this version does not read, which are not checked.
+    """
     rows = trials.select("overrides", "fingerprint").unique().sort("overrides", "fingerprint").iter_rows()
-    lines = dict.fromkeys((shlex.join(without(shlex.split(line), {"seed"})), collection) for line, collection in rows)
-    known = ((recorded_or_none(line), collection) for line, collection in lines)
+    lines = Counter((shlex.join(without(shlex.split(line), {"seed"})), collection) for line, collection in rows)
+    known = {line: recorded_or_none(line[0]) for line in lines}
     # The same files elsewhere are the same collection.
-    configs = [{**config, "collection": collection} for config, collection in known if config is not None]
+    configs = [{**config, "collection": line[1]} for line, config in known.items() if config is not None]
     refuse_unlike_measurement(configs, OF_STUDIES, "compare", "compare studies that are measured alike")
+    return sum(count for line, count in lines.items() if known[line] is None)
 
 
 def queries_once(studies: Sequence[Compared]) -> pl.LazyFrame:

@@ -47,7 +47,7 @@ from pyrite.ranking.full_ranking import rank_all, rank_candidates
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
 from pyrite.ranking.threads import threads
-from pyrite.ranking.trec_files import JUDGED, check_ids, write_qrels, write_run
+from pyrite.ranking.trec_files import check_ids, judged_name, write_qrels, write_run
 from pyrite.ranking.vectors import WordVectors
 
 CHECKED = 1 << 20
@@ -91,7 +91,7 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     tag = config["tag"] or re.sub(r"\s+", "_", name.split(".")[0])
     _check_names(collection, queries, tag)
     judged = _judgements(collection, queries)
-    qrels = re.sub(r"(\.run|\.trec|\.txt)?(\.gz)?$", JUDGED, name, count=1)
+    qrels = judged_name(name)
     other = judged and storage.read(qrels) not in (None, judged)
     refuse(other, "already exists, with other judgements", storage.uri(qrels), "choose another out=, or delete it")
     cut = cut_of_node(trained.options, trained.options.get("checkpoint"))

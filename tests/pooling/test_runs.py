@@ -65,6 +65,19 @@ def test_names_teams_and_topics(folder):
     assert read_runs(str(place), groups=None).teams == runs.names
 
 
+def test_judgements_beside_a_run_are_none_though_a_shell_lists_them(folder):
+    place = folder(**{"a.run": "1 d1 1 1", "b.run.gz": "1 d2 1 1"})
+    compressed = place / "b.run.gz"
+    compressed.write_bytes(gzip.compress(compressed.read_bytes()))
+    (place / "a.qrels").write_text("1 0 d1 1\n")
+    (place / "b.qrels").write_text("1 0 d1 1\n")
+    runs = read_runs(sorted(map(str, place.iterdir())))
+    assert runs.names == ["a.run", "b.run.gz"]
+    assert runs.notes["judgements beside a run, which are no run"] == 2
+    with pytest.raises(BadInput, match="not a run"):
+        read_runs([str(place / "a.qrels"), str(compressed)])
+
+
 def test_two_files_of_one_tag_are_named_by_their_files(folder, tmp_path):
     place = folder(tags={"input.a": "same", "b.txt": "same"}, **{"input.a": "1 d1 1 1", "b.txt": "1 d2 1 1"})
     runs = read_runs(str(place))

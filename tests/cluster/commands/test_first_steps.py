@@ -142,6 +142,14 @@ def test_studies_that_are_measured_differently_are_not_compared(tmp_path, first,
     assert said in str(no.value)
 
 
+def test_runs_that_this_version_does_not_read_are_counted_in_a_comparison(tmp_path):
+    one = study(tmp_path / "one", {"bm25": [0.4, 0.5, 0.3]})
+    two = study(tmp_path / "two", {"bm25": [0.5, 0.7, 0.6]}, "training.of_another_version=3")
+    shown = terminal([one, two])
+    assert "Runs whose options this version does not read; whether they are measured" in shown
+    assert "was not checked: 3." in shown
+
+
 def test_agents_are_the_sample_of_a_method_under_both_options():
     """The differences of three agents are .1, .2 and .3 at each seed. A row per agent would test each over seeds."""
     rows = [
