@@ -43,13 +43,14 @@ def with_values(
         compose: `pyrite.cluster.config.compose.compose`, which tries suggestions.
     """
     loader = hydra._internal.config_loader_impl.ConfigLoaderImpl
-    composed: DictConfig = pickle.loads(of_files)
+    values = sorted(values, key=_order)
+    composed = _with_replaced(of_files, values)
     for place, each in enumerate(values):
         try:
             loader._apply_overrides_to_config([each], composed)
         # OmegaConf refuses options of a value by the other two.
         except (hydra.errors.HydraException, AssertionError, ValueError) as error:
-            before: DictConfig = pickle.loads(of_files)
+            before = _with_replaced(of_files, values)
             loader._apply_overrides_to_config([*values[:place]], before)
             content: Any = omegaconf.OmegaConf.to_container(before, resolve=False)
             fill_defaults(content)  # of parts that overrides added
@@ -61,6 +62,38 @@ def with_values(
             omegaconf.OmegaConf.set_struct(composed, True)
             loader._apply_overrides_to_config([each], composed)
     return composed
+
+
+def _replacing(override: Override) -> tuple[str, Any]:
+    """Return the key of the part that an override names with its class, and the class; two blanks if it names none."""
+    key, value = override.key_or_group, override.value()
+    if key.endswith("._target_"):
+        return key.removesuffix("._target_"), value
+    return (key, value["_target_"]) if isinstance(value, dict) and "_target_" in value else ("", "")
+
+
+def _order(override: Override) -> tuple[bool, int]:
+    """Return the key by which overrides are applied: classes before the options of their parts, outer ones first."""
+    key, _ = _replacing(override)
+    return not key, key.count(".")
+
+
+def _with_replaced(of_files: bytes, values: Sequence[Override]) -> DictConfig:
+    """Return what the chosen files give, but of parts within parts that overrides replace the defaults of their class.
+
+    Of a group's own part those options stay that the new class has too (`pyrite.cluster.config.compose`).
+    """
+    composed: DictConfig = pickle.loads(of_files)
+    for key, path in map(_replacing, values):
+        if _is_part(composed, key.rpartition(".")[0]) and _is_part(composed, key):
+            part = {"_target_": path}
+            fill_defaults(part)
+            omegaconf.OmegaConf.update(composed, key, part, merge=False)
+    return composed
+
+
+def _is_part(composed: DictConfig, key: str) -> bool:
+    return bool(key) and "_target_" in (omegaconf.OmegaConf.select(composed, key) or ())
 
 
 def no_group(key: str, overrides: Sequence[str], config: str, compose: Compose) -> BadInput:

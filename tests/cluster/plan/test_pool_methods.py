@@ -1,12 +1,16 @@
 import pytest
 
+import pyrite
 from pyrite.cluster.commands.pool import DEFAULT
 from pyrite.cluster.commands.pool import plan as read_plan
 from pyrite.cluster.config.groups import group_options
 from pyrite.cluster.plan.pool_methods import split, variants
 from pyrite.pooling.adjudicators.bandit.bandit import Bandit
 from pyrite.pooling.adjudicators.bandit.play import FIRST, RANDOM
+from pyrite.pooling.adjudicators.thompson import Thompson
+from pyrite.pooling.adjudicators.upper_confidence import UCB1
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import Part
 
 
 def test_methods_are_a_list_and_all_stands_for_every_method_and_none_is_named_twice():
@@ -38,6 +42,45 @@ def test_a_class_from_elsewhere_is_a_method_under_the_name_that_it_is_given():
     names, options, _ = split([f"+method.mine._target_={Bandit.__module__}.Bandit", of_arm, "+method.mine.rate=0,1"])
     labels = {each.label: each.build().options().rate for each in variants(names, options, [])}
     assert labels == {"mine[rate=0]": 0, "mine[rate=1]": 1}
+
+
+@pytest.mark.parametrize(
+    ("outer", "option", "inner"),
+    [
+        (pyrite.AcrossTopics, "adjudicator", pyrite.BLA()),
+        (pyrite.AcrossTopics, "adjudicator", pyrite.MMNonStationary()),
+        (pyrite.AcrossTopics, "topics", pyrite.MM()),  # the rate of the option's own MM is .9
+        (pyrite.AcrossTopics, "adjudicator", pyrite.Hedge()),
+        (pyrite.ShallowFirst, "adjudicator", pyrite.MM(rate=0.5)),
+        (pyrite.SampleBeside, "adjudicator", pyrite.MTF()),
+        (pyrite.SlidingUCB, "arm", UCB1()),
+        (pyrite.MM, "arm", Thompson()),
+    ],
+)
+def test_an_order_inside_another_one_has_its_own_options(outer, option, inner):
+    whole = outer(**{option: inner})
+    overrides = pyrite.Pool("runs", "qrels.txt").overrides(whole)
+    (variant,) = variants(*split(overrides)[:2], [])
+    built = variant.build()
+    assert type(built) is type(whole)
+    assert described(built) == described(whole)
+
+
+def described(part: object) -> object:
+    """Return a part with its parts as nested names and options."""
+    if not isinstance(part, Part):
+        return part
+    return type(part).__name__, {name: described(value) for name, value in vars(part).items() if name[0] != "_"}
+
+
+def test_options_of_an_order_inside_another_one_hold_in_any_sequence():
+    mtf = "method.shared.topics={_target_:pyrite.pooling.adjudicators.bandit.methods.MTF}"
+    for options in ([mtf, "method.shared.topics.rate=0.5"], ["method.shared.topics.rate=0.5", mtf]):
+        (variant,) = variants(["shared"], options, [])
+        topics = variant.build().topics
+        assert (type(topics).__name__, topics.rate, type(topics.arm).__name__) == ("MTF", 0.5, "MoveToFront")
+    with pytest.raises(BadInput, match=r"no option method\.shared\.topics\.rat; .* did you mean .*rate=0"):
+        variants(["shared"], [mtf, "method.shared.topics.rat=0"], [])
 
 
 def test_a_scale_cuts_topics_depth_and_seeds_and_the_user_has_the_last_word():
