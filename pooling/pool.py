@@ -223,6 +223,8 @@ def make_pool(
     on_progress("pooling topics", 0, len(names))
     table = runs.table.filter(pl.col("place") < depth)
     if beyond is not None:
+        what = f"a run is called {BEYOND!r}, as the documents are that beyond= adds"
+        refuse(BEYOND in runs.names, what, "runs", "give that run another name, or leave beyond= out")
         more = beyond.with_columns(run=pl.lit(len(runs.names), pl.UInt32), place=pl.col("place").cast(pl.UInt32))
         table = pl.concat([table, more.select(table.columns)])
         runs = replace(runs, names=[*runs.names, BEYOND], teams=[*runs.teams, BEYOND])

@@ -60,7 +60,8 @@ class AgreementPrior(Prior):
     def __call__(self, pool: TopicPool, runs: list[str]) -> Parameters:
         others = (np.diff(pool.offsets) - 1) / max(len(runs) - 1, 1)
         ranking = pool.ranking[:, : self.depth]
-        held = np.where(ranking >= 0, others[ranking], 0.0).sum(1) / np.maximum((ranking >= 0).sum(1), 1)
+        # The row behind the last document is that of `NO_DOCUMENT`, -1: a pool may have no documents at all.
+        held = np.append(others, 0.0)[ranking].sum(1) / np.maximum((ranking >= 0).sum(1), 1)
         mean = (held * self.depth + 0.5) / (self.depth + 1)  # never 0 or 1: both parameters must be above 0
         return self.strength * mean, self.strength * (1 - mean)
 

@@ -401,7 +401,7 @@ def _table(path: str) -> dict[str, str]:
 def fields_of(path: str) -> Iterator[tuple[str, list[str]]]:
     """Yield the place and the fields of each line of a small table, separated by blanks, tabs or commas."""
     try:
-        lines = Path(path).read_text().splitlines()
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()  # Excel begins a file with a byte order mark
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"can't be read ({error})", path) from None
     for number, line in enumerate(lines, 1):

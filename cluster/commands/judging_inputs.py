@@ -22,7 +22,7 @@ from pyrite.pooling.judging.documents import pooled, read_texts, write_texts
 from pyrite.pooling.judging.labels import labelled
 from pyrite.pooling.judging.opening import Judging, open_judging
 from pyrite.pooling.judging.options import Options
-from pyrite.pooling.judging.store import FILE, events_of
+from pyrite.pooling.judging.store import FILE, events_of, read
 from pyrite.pooling.judging.topics import TopicText, read_topics, topics_of
 from pyrite.pooling.pool import Pool, make_pool, with_machine
 from pyrite.pooling.runs import OnProgress, Runs, listed, no_progress, read_runs
@@ -72,7 +72,7 @@ def opened(config: dict[str, Any], console: Console, grow: bool = False) -> Judg
         whole = pool = _described(pool, method, texts, topics)
         near, copies = config["duplicates"] == "near", NO_COPIES
         if config["duplicates"] != "keep":
-            copies = find_copies(pool, texts, _begun(config), near)
+            copies = find_copies(pool, texts, *_before(config), near=near)
         if len(copies):
             pool = _described(_judged_once(config, runs, machine, copies), method, texts, topics)
         console.print("[dim]preparing the order; at the first use of a method it is compiled …[/]")
@@ -158,14 +158,14 @@ def _judged_once(config: Mapping[str, Any], runs: Runs, machine: pl.DataFrame | 
     return with_machine(pool, pl.concat([with_firsts(machine, copies, "query"), machine]))
 
 
-def _begun(config: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the topics and documents that assessors were shown."""
+def _before(config: Mapping[str, Any]) -> tuple[list[tuple[str, str]], pl.DataFrame]:
+    """Return the topics and documents that assessors were shown, and the copies of a judging that has begun."""
     folder = Path(config["out"])
-    if not (folder / FILE).is_file():
-        return []
     with suppress(BadInput):  # a damaged file is refused when it is opened
-        return [(each.topic, each.document) for each in events_of(folder) if each.topic and each.document]
-    return []
+        if (folder / FILE).is_file() and (events := events_of(folder)):
+            shown = [(each.topic, each.document) for each in events if each.topic and each.document]
+            return shown, read(folder).copies
+    return [], NO_COPIES
 
 
 @contextmanager

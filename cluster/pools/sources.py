@@ -148,7 +148,7 @@ def _built(
 
 
 def _read_sources(path: str, defaults: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    content = read_yaml(path)
+    content = read_yaml(path, names=["topics"])
     refuse(
         not isinstance(content, dict)
         or not all(isinstance(source, dict) for source in content.values())

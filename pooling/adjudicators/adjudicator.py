@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from abc import abstractmethod
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,8 @@ class Adjudicator(Method):
 
     needs: tuple[str, ...] = ()
     """What the pool must have besides runs: `texts` (`pyrite.pooling.terms`), or a `machine`'s grades."""
+    compiles: ClassVar[bool] = True
+    """Whether its functions are compiled, so that another order can be compiled around it."""
 
     choose: Any
     take: Any = staticmethod(mark)

@@ -20,7 +20,7 @@ from typing import Any
 from numba import config as numba_config
 from numba import njit
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.kernels import OPTIONS, loop
 
 kernel = njit(**OPTIONS, forceinline=True)
@@ -67,11 +67,17 @@ def compiled(template: Callable[..., Any], name: str, *, into_caller: bool = Fal
     return loop(function, **({"inline": "always"} if into_caller else {"forceinline": True}))
 
 
-@cache
-def around(choose: Any, take: Any, learn: Any, *templates: Callable[..., Any]) -> tuple[Any, ...]:
-    """Compile functions of a method around those of another one, which they call `inner_choose`, `inner_take` and
-    `inner_learn`.
+def around(outer: str, inner: Any, *templates: Callable[..., Any]) -> tuple[Any, ...]:
+    """Compile functions of a method, of the class `outer`, around those of another adjudicator, which they call
+    `inner_choose`, `inner_take` and `inner_learn`.
     """
+    what = f"{outer} can't be put around {type(inner).__name__}, which is not compiled"
+    refuse(not inner.compiles, what, "adjudicator", "choose another order")
+    return _around(inner.choose, inner.take, inner.learn, *templates)
+
+
+@cache
+def _around(choose: Any, take: Any, learn: Any, *templates: Callable[..., Any]) -> tuple[Any, ...]:
     uses = {"inner_choose": choose, "inner_take": take, "inner_learn": learn}
     return tuple(compiled(template, choose.__qualname__ + learn.__qualname__, **uses) for template in templates)
 

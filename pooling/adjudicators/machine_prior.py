@@ -74,21 +74,21 @@ class MachinePrior(Adjudicator):
         return MachineOptions(self.doubt)
 
     def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> MachineState:
-        refuse(
-            not len(pool.machine), "there are no grades of a machine", remedy="give machine=FILE, in the form of qrels"
-        )
+        lacking = pool.size > 0 and not len(pool.machine)
+        refuse(lacking, "there are no grades of a machine", remedy="give machine=FILE, in the form of qrels")
         grades, level = np.unique(pool.machine, return_inverse=True)
         graded = grades != NO_GRADE
         prior = np.full(len(grades), 0.5)
         if graded.sum() > 1:
             prior[graded] = np.linspace(0.1, 0.9, int(graded.sum()))
         fused = np.add.reduceat(1.0 / (61.0 + pool.ranks), pool.offsets[:-1])
+        mean = fused.sum() / max(pool.size, 1)  # without a team, a topic may have no documents
         return MachineState(
             level=level.astype(np.int32),
             counts=np.zeros((len(grades), 2)),
             prior=prior,
             # Rounded, so that no last bit decides; a small random number breaks ties.
-            by_runs=np.round(self.runs * np.log(fused / fused.mean()), 9) + 1e-10 * rng.permutation(pool.size),
+            by_runs=np.round(self.runs * np.log(fused / mean), 9) + 1e-10 * rng.permutation(pool.size),
             taken=np.full(pool.size, OPEN, np.int32),
             rewards=np.full(pool.size, np.nan),
         )

@@ -70,8 +70,8 @@ class SampleBeside(Sampled):
     ) -> None:
         super().__init__(reward or adjudicator.reward)
         self.adjudicator, self.share = adjudicator, share
-        inner = adjudicator.choose, adjudicator.take, adjudicator.learn
-        self.choose, self.take, self.learn = around(*inner, _choose, _take, _learn)
+        self.needs = adjudicator.needs
+        self.choose, self.take, self.learn = around("SampleBeside", adjudicator, _choose, _take, _learn)
 
     def options(self) -> BesideOptions:
         return BesideOptions(float(self.share), self.adjudicator.options())

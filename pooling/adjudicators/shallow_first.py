@@ -55,8 +55,8 @@ class ShallowFirst(Adjudicator):
     ) -> None:
         super().__init__(reward or adjudicator.reward)
         self.adjudicator, self.depth = adjudicator, depth
-        inner = adjudicator.choose, adjudicator.take, adjudicator.learn
-        self.choose, self.take, self.learn = around(*inner, _choose, _take, _learn)
+        self.needs = adjudicator.needs
+        self.choose, self.take, self.learn = around("ShallowFirst", adjudicator, _choose, _take, _learn)
 
     def options(self) -> Any:
         return self.adjudicator.options()

@@ -58,7 +58,7 @@ class TextLearning(Adjudicator):
     first = 1
     """Documents of the first batch."""
 
-    # These orders are not compiled.
+    compiles = False
     take = staticmethod(mark.py_func)
     learn = staticmethod(record.py_func)
 

@@ -23,7 +23,11 @@ NEAR, SHINGLE = 0.9, 3
 
 
 def find_copies(
-    pool: Pool, texts: pl.DataFrame, begun: Iterable[tuple[str, str]] = (), near: bool = False
+    pool: Pool,
+    texts: pl.DataFrame,
+    begun: Iterable[tuple[str, str]] = (),
+    before: pl.DataFrame = NO_COPIES,
+    near: bool = False,
 ) -> pl.DataFrame:
     """Return the pooled documents that have the text of another one of their topic: `COPIES`.
 
@@ -33,6 +37,8 @@ def find_copies(
     Args:
         texts: id, text, in the order of the collection.
         begun: topics and documents that assessors were shown. They are shown, not their copies.
+        before: the copies that were found when the judging began, or last grew. They remain those of the same
+            documents, as long as both are pooled: what is shown since decides only about documents that came later.
         near: whether texts are copies also if they are nearly the same (`NEAR`).
     """
     if texts["id"].is_duplicated().any():
@@ -48,8 +54,14 @@ def find_copies(
             for topic in pool.topics
         ]
     )
-    groups = pooled.join(documents, on="document").join(
-        shown.with_columns(begun=pl.lit(True)), on=["topic", "document"], how="left"
+    place = ["topic", "document"]
+    kept = before.join(pooled, on=place, how="semi").join(shown, on=place, how="anti")
+    kept = kept.join(pooled, left_on=["topic", "first"], right_on=place, how="semi")
+    shown = pl.concat([shown, kept.select("topic", document="first")]).unique()
+    groups = (
+        pooled.join(kept, on=place, how="anti")
+        .join(documents, on="document")
+        .join(shown.with_columns(begun=pl.lit(True)), on=place, how="left")
     )
     order = [pl.col("begun").is_null(), pl.col("row")]
     if near:
@@ -57,7 +69,8 @@ def find_copies(
     ordered = groups.sort("topic", "content", *order).with_columns(
         pl.col("document").first().over("topic", "content").alias("first")
     )
-    return ordered.filter(pl.col("begun").is_null(), pl.col("document") != pl.col("first")).select(list(COPIES))
+    new = ordered.filter(pl.col("begun").is_null(), pl.col("document") != pl.col("first"))
+    return pl.concat([kept, new.select(list(COPIES))])
 
 
 def _with_near(groups: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -21,8 +20,8 @@ from pyrite.pooling.judging.options import Options
 from pyrite.pooling.judging.progress import TopicProgress
 from pyrite.pooling.judging.requests import LONGEST_ID
 from pyrite.pooling.judging.server import application
-from pyrite.pooling.judging.session import Session
-from pyrite.pooling.judging.store import FILE, Store, damaged
+from pyrite.pooling.judging.session import OF_OTHER_TOPICS, Session
+from pyrite.pooling.judging.store import FILE, Store, damaged, digest_of
 from pyrite.pooling.judging.topics import TopicText
 from pyrite.pooling.judging.view import View
 from pyrite.pooling.pool import Pool
@@ -82,18 +81,19 @@ def open_judging(
         stemming, title: see `pyrite.pooling.judging.view.View`.
         hosts, encrypted: see `pyrite.pooling.judging.access.AccessControl`.
         grow: whether the pool may differ from the one that the folder was made with, as runs or depth were added. All
-            judgements, assessors, notes and skips are kept.
+            judgements, assessors, notes and skips are kept, and `qrels` and `gold` of new topics are added.
         copies: documents that the pool leaves out, as another one of their topic has the same text
             (`pyrite.pooling.judging.copies`): its judgements are theirs.
     """
     options = options or Options()
     _check_ids(pool)
     known, tried = (None if grades is None else _of_topics(grades, pool) for grades in (qrels, gold))
-    settings = {**of, "seed": options.seed, "grades": list(options.grades), "qrels": _digest(known)}
+    settings = {**of, "seed": options.seed, "grades": list(options.grades)}
+    settings["qrels"] = "" if known is None else digest_of(known)
     if tried is not None:
-        settings["gold"] = _digest(tried)
+        settings["gold"] = digest_of(tried)
     folder = Path(out)
-    store = Store(folder, settings, known, grow=grow, copies=copies)
+    store = Store(folder, settings, known, grow=grow, copies=copies, gold=tried)
     try:
         check_log(store.events(), options.grades, folder / FILE)
         search = None if collection is None else CollectionSearch(collection, stemming)
@@ -117,7 +117,7 @@ def open_judging(
     before = pl.DataFrame(schema={"query": pl.String, "grade": pl.Int32}) if qrels is None else qrels
     notes = {
         "judgements taken over": len(session.known),
-        "judgements of topics that no run has, which are not taken over": int(
+        f"judgements {OF_OTHER_TOPICS}, which are neither taken over nor exported": int(
             (~before["query"].is_in([topic.name for topic in pool.topics])).sum()
         ),
         "judgements of -1 (pooled, not judged), which are not taken over": int((before["grade"] == -1).sum()),
@@ -158,10 +158,6 @@ def _of_topics(qrels: pl.DataFrame, pool: Pool) -> pl.DataFrame:
     names = [topic.name for topic in pool.topics]
     rows = qrels.filter(pl.col("query").is_in(names), pl.col("grade") != -1).unique(["query", "document"], keep="last")
     return rows.select(topic="query", document="document", grade="grade").sort("topic", "document")
-
-
-def _digest(grades: pl.DataFrame | None) -> str:
-    return "" if grades is None else hashlib.sha256(grades.write_csv().encode()).hexdigest()[:16]
 
 
 def _check_ids(pool: Pool) -> None:

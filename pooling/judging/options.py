@@ -32,7 +32,8 @@ class Options:
             some topics; None, and a topic without a number, is all.
         double: share of a topic's documents that other assessors judge too; an int is their number.
         judges: number of assessors of each of these documents.
-        burn_in: gold documents at the start of an assessor's work in a topic; the page shows their known grades.
+        burn_in: gold documents with which an assessor's work begins, in all topics together; the page shows their known
+            grades.
         gold_every: judgements after which one more gold document follows, unannounced.
         guidelines: meaning of each grade, for assessors to read; None shows none.
         resolve: the grade that counts if two assessors judged a document.

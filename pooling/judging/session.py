@@ -28,6 +28,7 @@ from pyrite.ranking.trec_files import BLANK
 
 PAGE = 50
 """Judgements that are listed at once."""
+OF_OTHER_TOPICS = "of topics that are not judged here (no run has them, or topics= leaves them out)"
 IMPORTED = "judgements imported"
 JUDGED = "judgements of documents that the same assessor judged before, which are not imported"
 
@@ -242,7 +243,7 @@ class Session:
         """Return why a judgement that was made elsewhere is not recorded; None if it is."""
         place = self._place(topic, document)
         if place is None:
-            return "judgements of topics that no run has, which are not imported"
+            return f"judgements {OF_OTHER_TOPICS}, which are not imported"
         if place[1] in self.known_grades[place[0]]:
             return "judgements of documents that were judged before (qrels or gold), which are not imported"
         pooled = self.state.has(place[0], document)
@@ -478,6 +479,8 @@ class Session:
         return self.pool.topics[place[0]].name, self.state.name_of(place)
 
     def _record(self, *events: Event) -> None:
+        """Write events and process them. Documents that have enough grades by then leave the screens of others."""
+        events = (*events, *self._handed_back(events))
         limits = self.state.limits
         planned = (
             replace(event, planned=limits[self.topics[str(event.topic)]]) if event.kind == "hand out" else event
@@ -490,6 +493,22 @@ class Session:
             raise
         for event in stored:
             self.state.apply(event)
+
+    def _handed_back(self, events: Sequence[Event]) -> Iterator[Event]:
+        """Return the events by which documents leave the screens of assessors whose grades are no longer required.
+
+        A document is on the screens of several if one of them could not judge it, and then corrects or undoes that.
+        """
+        judges: dict[tuple[str, str], set[str]] = {}
+        for event in events:
+            if event.kind in ("judge", "correct") and event.grade is not None:
+                judges.setdefault((str(event.topic), str(event.document)), set()).add(event.assessor)
+        for (topic, document), graded in judges.items():
+            number = self.topics[topic]
+            assignment = self.state.assignments[number].get(self.state.number_of(number, document))
+            if assignment is not None and len(graded | dict(assignment.grades).keys()) >= assignment.judges:
+                others = sorted(assignment.holders - graded)
+                yield from (Event("hand back", other, topic, document) for other in others)
 
     def _record_held(self, event: Event) -> None:
         """Record an event of a document on the assessor's screen, unless its request comes again."""

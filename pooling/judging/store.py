@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import time
@@ -20,6 +21,11 @@ from pyrite.ranking.links import refuse_links
 
 FILE, LOCK = "judgements.sqlite", "server.lock"
 KNOWN = {"topic": pl.String(), "document": pl.String(), "grade": pl.Int64()}
+NO_JUDGEMENTS = pl.DataFrame(schema=KNOWN)
+TABLES = {"qrels": "known", "gold": "gold"}
+"""The tables of judgements that a folder is made with, by the settings that identify them."""
+OF_A_POOL = "runs, topics, depth, order, order_precision, groups, relevant_from and machine"
+"""The options on which the setting `pool` depends."""
 JUDGEMENTS = {
     "id": pl.Int64(), "at": pl.Float64(), "assessor": pl.String(), "topic": pl.String(), "document": pl.String(),
     "grade": pl.Int64(), "note": pl.String(), "rationale": pl.String(), "graded_at": pl.Float64(),
@@ -30,6 +36,9 @@ Kind = Literal["sign in", "turn", "hand out", "judge", "correct", "skip", "withd
 _TABLES = """
 CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS known (
+    topic TEXT NOT NULL, document TEXT NOT NULL, grade INTEGER NOT NULL, PRIMARY KEY (topic, document)
+);
+CREATE TABLE IF NOT EXISTS gold (
     topic TEXT NOT NULL, document TEXT NOT NULL, grade INTEGER NOT NULL, PRIMARY KEY (topic, document)
 );
 CREATE TABLE IF NOT EXISTS copies (
@@ -114,10 +123,14 @@ class Store:
 
     Args:
         settings: identify the pool and the method. A folder with events under other settings is refused.
-        known: topic, document, grade: judgements made before, stored in a folder without events.
+        known: topic, document, grade: judgements made before, stored in a folder without events. The setting `qrels` is
+            their `digest_of`.
         clock: returns seconds since 1970.
-        grow: whether the setting `pool` may differ from that of the folder, and replaces it.
+        grow: whether the setting `pool` may differ from that of the folder, and replaces it; so may `known` and `gold`,
+            by topics in which nothing was judged, before or here.
         copies: the documents that are judged with another one (`pyrite.pooling.judging.copies.COPIES`).
+        gold: topic, document, grade: documents with known grades, stored as `known` is. The setting `gold` is their
+            `digest_of`.
     """
 
     def __init__(
@@ -128,6 +141,7 @@ class Store:
         clock: Callable[[], float] = time.time,
         grow: bool = False,
         copies: pl.DataFrame = NO_COPIES,
+        gold: pl.DataFrame | None = None,
     ) -> None:
         self._clock, self._grow = clock, grow
         with ExitStack() as failed:  # release the folder unless everything succeeds
@@ -141,7 +155,7 @@ class Store:
                 self._path = folder / FILE
                 self._connection = failed.enter_context(closing(_connected(self._path)))
                 _make_tables(self._connection)
-                self._set_up(folder, settings, known)
+                self._set_up(folder, settings, {"known": _rows(known), "gold": _rows(gold)})
                 self._set_copies(copies)
                 _check_file(self._connection, self._path)
             except (OSError, sqlite3.Error) as error:
@@ -195,15 +209,17 @@ class Store:
         self._connection.close()
         self._lock.close()
 
-    def _set_up(self, folder: Path, settings: Mapping[str, Any], known: pl.DataFrame | None) -> None:
+    def _set_up(self, folder: Path, settings: Mapping[str, Any], given: Mapping[str, pl.DataFrame]) -> None:
         begun = self._connection.execute("SELECT 1 FROM events LIMIT 1").fetchone() is not None
         stored = dict(self._connection.execute("SELECT name, value FROM settings").fetchall())
         encoded = {name: json.dumps(value, sort_keys=True) for name, value in settings.items()}
         other = {name for name in stored.keys() | encoded.keys() if stored.get(name) != encoded.get(name)}
-        if begun and not other <= ({"pool"} if self._grow else set()):
+        if begun and self._grow:
+            other -= {"pool", *(name for name, table in TABLES.items() if self._only_adds(stored, name, given[table]))}
+        if begun and other:
             what = f"holds judgements made with other options ({', '.join(sorted(other))})"
             if other == {"pool"}:
-                same = "give runs, depth, relevant_from and machine as then, or continue with others by --resume FOLDER"
+                same = f"give {OF_A_POOL} as then, or continue with others by --resume FOLDER"
             else:
                 same = "give the same as then, or choose another out="
             raise BadInput(what, folder, same)
@@ -212,11 +228,22 @@ class Store:
         self._connection.execute("BEGIN IMMEDIATE")
         if not begun:  # settings without an event bind nothing: that start may have been refused for its options
             self._connection.execute("DELETE FROM settings")
-            self._connection.execute("DELETE FROM known")
-            rows = [] if known is None else known.select(list(KNOWN)).iter_rows()
-            self._connection.executemany("INSERT INTO known VALUES (?, ?, ?)", rows)
+        for table, rows in given.items():
+            self._connection.execute(f"DELETE FROM {table}")
+            self._connection.executemany(f"INSERT INTO {table} VALUES (?, ?, ?)", rows.iter_rows())
         self._connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", encoded.items())
         self._connection.execute("COMMIT")
+
+    def _only_adds(self, stored: Mapping[str, str], setting: str, given: pl.DataFrame) -> bool:
+        """Return whether judgements are those that the folder was made with, and others only of topics that had none,
+        where no document was shown.
+        """
+        before = _frame(self._connection, f"SELECT * FROM {TABLES[setting]} ORDER BY topic, document", KNOWN)
+        if stored.get(setting, '""') not in ('""', json.dumps(digest_of(before))):
+            return False  # older versions did not store gold
+        shown = self._connection.execute("SELECT DISTINCT topic FROM events WHERE document IS NOT NULL").fetchall()
+        had = [*before["topic"], *(topic for (topic,) in shown)]
+        return given.filter(pl.col("topic").is_in(had)).equals(before)
 
     def _set_copies(self, copies: pl.DataFrame) -> None:
         if _copies(self._connection).equals(copies := copies.sort("topic", "document")):
@@ -277,6 +304,17 @@ def events_of(folder: Path) -> list[Event]:
             return [_event(row) for row in connection.execute(f"{_SELECT} ORDER BY id").fetchall()]
     except sqlite3.Error as error:
         raise BadInput(f"can't be read ({error})", folder / FILE) from None
+
+
+def digest_of(grades: pl.DataFrame) -> str:
+    """Return a digest of judgements in the order of topic and document."""
+    return hashlib.sha256(grades.write_csv().encode()).hexdigest()[:16]
+
+
+def _rows(grades: pl.DataFrame | None) -> pl.DataFrame:
+    if grades is None:
+        return NO_JUDGEMENTS
+    return grades.select(list(KNOWN)).cast(pl.Schema(KNOWN)).sort("topic", "document")
 
 
 def damaged(fault: object, path: Path) -> BadInput:

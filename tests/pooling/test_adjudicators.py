@@ -12,8 +12,10 @@ from pyrite.pooling.across_topics import AcrossTopics
 from pyrite.pooling.adjudicators import compiled as compiling
 from pyrite.pooling.adjudicators.adjudicator import Adjudicator
 from pyrite.pooling.adjudicators.bandit.bandit import Bandit
+from pyrite.pooling.adjudicators.continuous_learning import ContinuousLearning
 from pyrite.pooling.adjudicators.epsilon_greedy import EpsilonGreedy
 from pyrite.pooling.adjudicators.hedge import Hedge
+from pyrite.pooling.adjudicators.machine_prior import MachinePrior
 from pyrite.pooling.adjudicators.max_mean import MaxMean
 from pyrite.pooling.adjudicators.minimal_test_collection import MinimalTestCollection
 from pyrite.pooling.adjudicators.moffat import MoffatA, MoffatB, MoffatC
@@ -21,6 +23,8 @@ from pyrite.pooling.adjudicators.move_to_front import MoveToFront
 from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion
 from pyrite.pooling.adjudicators.rank_similarity import Borda, CombMNZ
 from pyrite.pooling.adjudicators.reciprocal_rank import ReciprocalRank
+from pyrite.pooling.adjudicators.sample_beside import SampleBeside
+from pyrite.pooling.adjudicators.shallow_first import ShallowFirst
 from pyrite.pooling.adjudicators.static import DocID, Rank
 from pyrite.pooling.adjudicators.thompson import Thompson
 from pyrite.pooling.adjudicators.uniform import AnyRun
@@ -28,7 +32,7 @@ from pyrite.pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
 from pyrite.pooling.pool import Pool, topic_pool
 from pyrite.pooling.priors import AgreementPrior, CommonPrior, Prior, PriorFile
 from pyrite.pooling.rewards import Binary, Graded
-from pyrite.pooling.simulation import found_at, simulate
+from pyrite.pooling.simulation import found_at, needs_of, simulate
 from pyrite.ranking.errors import BadInput
 from tests.made_up import write_files
 
@@ -317,6 +321,22 @@ def test_a_method_of_ones_own_without_a_compiled_function_is_named():
         _ = NotCompiled().loop
     with pytest.raises(BadInput, match=r"ChoosesNothing: has no choose; write a function with @kernel"):
         _ = ChoosesNothing().loop
+
+
+def test_a_topic_without_documents():
+    """As one that a single team has, when that team is left out."""
+    empty = topic_pool(np.full((2, 3), -1, np.int32), 0)
+    alpha, beta = AgreementPrior(strength=21)(empty, RUNS[:2])  # (0 · 20 + 1/2) / 21 of 21
+    assert [*alpha, *beta] == pytest.approx([0.5, 0.5, 20.5, 20.5])
+    assert MachinePrior().start(empty, np.random.default_rng(0), RUNS[:2]).by_runs.tolist() == []
+
+
+@pytest.mark.parametrize("outer", [ShallowFirst, SampleBeside])
+def test_an_order_around_another_one_needs_what_that_needs(outer):
+    assert (needs_of(outer()), needs_of(outer(MachinePrior()))) == ((), ("machine",))
+    says = rf"adjudicator: {outer.__name__} can't be put around ContinuousLearning, which is not compiled"
+    with pytest.raises(BadInput, match=says):
+        outer(ContinuousLearning())
 
 
 SIZES = st.lists(st.integers(1, 9), min_size=1, max_size=6)

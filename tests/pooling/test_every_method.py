@@ -31,11 +31,13 @@ from pyrite.pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
 from pyrite.pooling.campaign import Campaign
 from pyrite.pooling.pool import Pool, Topic, team_numbers, topic_pool
 from pyrite.pooling.priors import AgreementPrior, CommonPrior
+from pyrite.pooling.reusability import without_team
 from pyrite.pooling.rewards import Binary, Graded
 from pyrite.pooling.shared_fusion import SharedFusion
 from pyrite.pooling.simulation import Method, adjudicator_of, simulate
 from tests.classes import classes_in
 from tests.examples import few
+from tests.pooling.conftest import with_texts_and_machine
 from tests.pooling.made_up import judged_by, judgements
 
 VARIANTS: dict[str, Method] = {
@@ -143,6 +145,15 @@ def test_it_hands_out_nothing_twice_to_several_assessors(name, pool):
         topic, document = out.pop(int(rng.integers(len(out))))
         campaign.judge(topic, document, int(pool.topics[topic].grades[document]))
     assert len({*handed_out, *elsewhere}) == len(handed_out) + len(elsewhere) == pool.size
+
+
+@pytest.mark.by_day(6)
+@pytest.mark.parametrize("name", METHODS)
+def test_it_judges_a_pool_whose_first_topic_only_the_team_had_that_is_left_out(name, pool_of):
+    pool = pool_of([[[0, 1], [-1, -1], [-1, -1]], [[0, 1], [1, 2], [2, 3]]], [[1, 0], [0, 1, 0, 1]])
+    described = replace(pool, topics=[with_texts_and_machine(topic) for topic in pool.topics])
+    [order] = simulate(method_of(name), without_team(described, "run0"), [0])
+    assert [sorted(documents.tolist()) for documents in order.documents] == [[], [0, 1, 2]]
 
 
 def test_each_class_can_be_chosen_by_a_file():

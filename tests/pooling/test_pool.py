@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,6 +115,16 @@ def test_trec8(shared_data):
     assert (len(pool.topics), len(pool.runs), pool.depth) == (50, 71, 100)
     assert np.mean([pool.is_relevant(topic).sum() for topic in pool.topics]) == pytest.approx(94.04)
     assert np.mean([topic.relevant for topic in pool.topics]) == pytest.approx(94.56)
+
+
+def test_a_run_with_the_name_of_the_further_documents_is_refused():
+    more = pl.DataFrame({"topic": ["1"], "document": ["z"], "place": [0]})
+    named = runs_of({"a": {"1": "ab"}, "beyond": {"1": "c"}})
+    assert make_pool(named, None).runs == ["a", "beyond"]
+    with pytest.raises(BadInput, match=r"runs: a run is called 'beyond', .*; give that run another name"):
+        make_pool(named, None, beyond=more)
+    renamed = runs_of({"a": {"1": "ab"}, "c": {"1": "c"}})
+    assert make_pool(renamed, None, beyond=more).runs == ["a", "c", "beyond"]
 
 
 def test_a_depth_beyond_the_longest_list_costs_nothing():

@@ -106,6 +106,8 @@ def test_the_table_of_teams(folder, tmp_path):
     runs = read_runs(str(place), groups=str(groups))
     assert runs.teams == ["y", "x"]
     assert runs.notes["names in the table of groups that are none of the runs"] == 1
+    groups.write_text("a1,x\na2,y\n", encoding="utf-8-sig")  # as Excel writes "CSV UTF-8"
+    assert read_runs(str(place), groups=str(groups)).teams == ["x", "y"]
     groups.write_text("a1 x\na2 x\na1 x\na2 y\n")
     with pytest.raises(BadInput, match="groups:4: the run 'a2' is given two teams, x and y; give each run one line"):
         read_runs(str(place), groups=str(groups))

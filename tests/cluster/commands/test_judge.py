@@ -23,6 +23,7 @@ from pyrite.cluster.commands.judging_inputs import opened as open_it
 from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.pooling.judging.access import links_of, secret_of
+from pyrite.pooling.judging.session import OF_OTHER_TOPICS
 from pyrite.pooling.judging.store import Event, Store, read
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.trec_files import read_qrels
@@ -318,7 +319,7 @@ def test_what_is_not_imported_is_counted(start, files, console):
     lines = [line.split(": ") for line in console.file.getvalue().splitlines() if "import" in line]
     assert dict(lines) == {
         "judgements of documents that were judged before (qrels or gold), which are not imported": "1",
-        "judgements of topics that no run has, which are not imported": "1",
+        f"judgements {OF_OTHER_TOPICS}, which are not imported": "1",
         "judgements of documents that neither the runs nor the collection have, which are not imported": "1",
         "judgements imported": "2",
     }
@@ -376,6 +377,15 @@ def test_some_topics_are_judged_and_each_has_its_budget(start, files):
             start(f"budget={files / name}", f"out={files / 'more'}")
     with pytest.raises(BadInput, match="can't have budgets of their own where the method chooses them"):
         start(*options(files), f"budget={files / 'budgets'}", "method=shared", f"out={files / 'shared'}")
+
+
+def test_judgements_of_topics_that_are_left_out_are_counted_as_such(start, files, console):
+    old = write_files(files, {"old": "1 0 d1 1\n1 0 d2 0\n2 0 d1 1\n9 0 d1 1\n"}) / "old"
+    said = start(*options(files), "topics=[2]", f"qrels={old}")
+    assert "judgements taken over: 1" in said
+    assert f"judgements {OF_OTHER_TOPICS}, which are neither taken over nor exported: 3" in said
+    write_qrels([f"out={files / 'out'}"], str(files / "new"), console)
+    assert (files / "new").read_text().split() == ["2", "0", "d1", "1"]
 
 
 def test_a_refused_start_binds_nothing(start, files):
@@ -625,7 +635,7 @@ def test_topics_without_a_run_or_a_text_are_named(campaign):
     assert "topics without a text: 1" in campaign.printed
     assert "topics that no run has: 2 (303, 304)" in campaign.printed
     assert "duplicate id: 1\nbroken line: 1" in campaign.printed
-    assert "judgements of topics that no run has, which are not taken over: 1" in campaign.printed
+    assert f"judgements {OF_OTHER_TOPICS}, which are neither taken over nor exported: 1" in campaign.printed
 
 
 def test_ids_with_blanks_are_refused_where_they_can_be_chosen(campaign):
@@ -700,6 +710,31 @@ def test_a_campaign_grows_and_keeps_all(campaign):
     assert campaign.exported() == [("301", f"D{n}", int(n == 0)) for n in (0, 1, 2, 4)]
 
 
+@pytest.mark.parametrize("key", ["qrels", "gold"])
+def test_judgements_of_a_topic_that_comes_later_are_taken_over_then(campaign, key):
+    given = campaign.folder / "old"
+    given.write_text("301 0 D3 1\n302 0 D5 1\n302 0 D3 0\n")
+    with campaign.page(f"{key}={given}", "burn_in=0") as page:
+        assert page.act("judge", grade=1)["total"]["limit"] == 3
+    texts = {f"D{n}": f"wind text {n}" for n in range(6)}
+    campaign.write(texts, {"b": {"301": ["D4"], "302": ["D5", "D1"]}}, {"301": "wind", "302": "air"})
+    more = f"runs={campaign.folder / 'runs' / 'b'}"
+    given.write_text(given.read_text().replace("D3 1", "D3 0"))
+    with pytest.raises(BadInput, match=rf"other options \({key}\)"), campaign.page(more, resume=True):
+        pass
+    given.write_text(given.read_text().replace("301 0 D3 0", "301 0 D3 1"))
+    with campaign.page(more, resume=True) as page:
+        asked = []
+        for topic in ("301", "302"):
+            page.state = page.post("turn", topic=topic)
+            while page.state["document"] is not None and page.state["topic"]["name"] == topic:
+                asked.append((topic, page.state["document"]["name"]))
+                page.act("judge", grade=0)
+    assert asked == [("301", "D1"), ("301", "D4"), ("301", "D2"), ("302", "D1")]
+    known = [("301", "D3", 1), ("302", "D3", 0), ("302", "D5", 1)] if key == "qrels" else []
+    assert campaign.exported() == sorted([("301", "D0", 1), *((*place, 0) for place in asked), *known])
+
+
 SAME = {"D0": "The wind", "D1": "other", "D2": "the  wind ", "D3": "", "D4": " ", "D5": "THE WIND", "D6": "last"}
 """Texts, of which three are the same and two have nothing to read in them."""
 
@@ -731,6 +766,18 @@ def test_documents_with_the_same_text_are_judged_once(same, console):
     import_judgements([f"out={same.folder / 'out'}"], str(same.folder / "made.csv"), console)
     assert "judgements imported: 1" in console.file.getvalue()
     assert set(read(same.folder / "out").judgements.filter(assessor="bo")["document"]) == {"D0"}
+
+
+def test_near_copies_have_the_same_grades_with_and_without_a_restart(campaign):
+    words, ends = [f"word{n}" for n in range(100)], [f"end{n}" for n in range(5)]
+    lists = {"first": [*words[:-5], *ends], "other": [*ends, *words[5:]], "between": words}
+    ranked = {"301": ["other", "between", "first"]}
+    campaign.write({name: " ".join(text) for name, text in lists.items()}, {"a": ranked}, {"301": "w"})
+    for judged in ("other", "first"):
+        with campaign.page("duplicates=near") as page:
+            assert page.state["document"]["name"] == judged
+            page.act("judge", grade=int(judged == "first"))
+    assert campaign.exported() == [("301", "between", 1), ("301", "first", 1), ("301", "other", 0)]
 
 
 def test_a_method_that_reads_texts_judges_each_text_once(same):

@@ -76,6 +76,18 @@ def test_a_file_names_several_pools(small_pool, tmp_path):
     assert (deep.name, deep.pool.depth, flat.name, flat.pool.depth) == ("deep", 12, "flat", 3)
 
 
+def test_a_file_of_pools_has_names_of_topics_as_they_are_written(small_pool, tmp_path):
+    """YAML takes 010 for eight, and 1:30 for ninety."""
+    source = f"runs: {small_pool / 'runs'}, qrels: {small_pool / 'qrels.txt'}"
+    file = tmp_path / "pools.yaml"
+    file.write_text(f"a: {{{source}, topics: [2, '4']}}\n")
+    assert [topic.name for topic in opened(f"pools={file}")[0].pool.topics] == ["2", "4"]
+    for name in ("04", "1:30", "1e3", "yes", "0x4"):
+        file.write_text(f"a: {{{source}, topics: [{name}]}}\n")
+        with pytest.raises(BadInput, match=f"'{name}' is none of the 4 topics"):
+            opened(f"pools={file}")
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [

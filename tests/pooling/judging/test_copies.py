@@ -60,6 +60,31 @@ def test_no_chain_of_small_differences_joins_texts():
     assert find_copies(pool, texts, near=True).rows() == [("1", "d1", "d0"), ("1", "d3", "d2"), ("1", "d5", "d4")]
 
 
+def test_near_copies_stay_those_of_the_document_that_they_began_with():
+    words = [f"word{number}" for number in range(100)]
+    ends = [f"end{number}" for number in range(5)]
+    # of 98 runs of three words, `between` shares 93 with each of the others, 93 / 103; they share 88, 88 / 108
+    lists = {"first": [*words[:-5], *ends], "other": [*ends, *words[5:]], "between": words}
+    texts = pl.DataFrame({"id": [*lists], "text": [*map(" ".join, lists.values())]})
+    pool = make_pool(runs(a=["other", "between", "first"]), None)
+    before = find_copies(pool, texts, near=True)
+    assert before.rows() == [("1", "between", "first")]
+    shown = [("1", "other")]
+    assert find_copies(pool, texts, shown, near=True).rows() == [("1", "between", "other")]
+    assert find_copies(pool, texts, shown, before, near=True).rows() == [("1", "between", "first")]
+    # a document that comes later joins the one that stands for others, though it precedes it in the collection
+    later = pl.concat([pl.DataFrame({"id": ["new"], "text": [" ".join(lists["first"])]}), texts])
+    grown = make_pool(runs(a=["other", "between", "first"], b=["new"]), None)
+    assert find_copies(grown, later, shown, before, near=True).rows() == [
+        ("1", "between", "first"),
+        ("1", "new", "first"),
+    ]
+    # nothing stands for a document that is shown itself, or is one that is gone
+    assert find_copies(pool, texts, [*shown, ("1", "between")], before, near=True).is_empty()
+    fewer = make_pool(runs(a=["other", "between"]), None)
+    assert find_copies(fewer, texts, shown, before, near=True).rows() == [("1", "between", "other")]
+
+
 def test_only_documents_of_one_topic_are_copies():
     assert find_copies(make_pool(runs(a=["a", "b"]), None), TEXTS).is_empty()
 

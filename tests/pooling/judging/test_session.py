@@ -18,8 +18,9 @@ from pyrite.pooling.adjudicators.thompson import Thompson
 from pyrite.pooling.judging.documents import PooledDocuments
 from pyrite.pooling.judging.export import disagreements, grades_of, qrels
 from pyrite.pooling.judging.imports import Made
+from pyrite.pooling.judging.log_check import check_log
 from pyrite.pooling.judging.options import Options
-from pyrite.pooling.judging.session import Refused, Session, Stale
+from pyrite.pooling.judging.session import IMPORTED, Refused, Session, Stale
 from pyrite.pooling.judging.state import SKIPPED_FOR
 from pyrite.pooling.judging.store import Store, read
 from pyrite.pooling.judging.view import View
@@ -268,6 +269,46 @@ def test_open_documents_wait_for_their_assessor_or_are_handed_back(room):
     room.session.leave("ada")
     room.session.turn("grace", "1")
     assert room.judge("grace") == place
+
+
+@pytest.mark.parametrize("act", ["correct", "undo"])
+def test_a_document_leaves_the_screens_of_others_as_soon_as_it_has_enough_grades(room, act):
+    room.enter("grace")
+    place = room.session.next("ada")
+    room.session.judge("ada", *room.names(place), None, room.request())
+    assert room.session.next("grace") == place
+    if act == "correct":
+        room.session.correct("ada", room.session.judged_by("ada")[0].id, 1, room.request())
+    else:
+        room.session.undo("ada", room.request())
+        assert room.session.next("ada") == room.session.next("grace") == place
+        room.judge("ada", 1)
+    with pytest.raises(Stale):
+        room.session.judge("grace", *room.names(place), 0, room.request())
+    assert room.session.next("grace") != place
+    assert room.session.state.assignments[0][place[1]].grades == [("ada", 1)]
+    check_log(room.store.events(), [0, 1], room.folder)
+    room.restart()
+    assert place not in (room.session.next("ada"), room.session.next("grace"))
+
+
+def test_a_document_that_is_judged_twice_stays_on_the_second_screen(tmp_path, pool):
+    room = Room(tmp_path, pool, options=Options(double=1.0), assessors="ada grace")
+    room.enter("ada", "grace")
+    place = room.session.next("ada")
+    room.session.judge("ada", *room.names(place), None, room.request())
+    assert room.session.next("grace") == place
+    room.session.correct("ada", room.session.judged_by("ada")[0].id, 1, room.request())
+    assert room.judge("grace", 0) == place
+    assert room.session.state.assignments[0][place[1]].grades == [("ada", 1), ("grace", 0)]
+
+
+def test_an_imported_judgement_takes_the_document_from_the_screen(room):
+    place = room.session.next("ada")
+    topic, document = room.names(place)
+    assert room.session.take_over([Made(topic, document, 1, "grace", 0, "", "")]) == {IMPORTED: 1}
+    assert room.session.next("ada") != place
+    check_log(room.store.events(), [0, 1], room.folder)
 
 
 def test_assessors_start_in_different_topics(room):

@@ -8,11 +8,12 @@ from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
+import polars as pl
 import psutil
 import pytest
 
 from pyrite.pooling.judging.folder import check_local, file_system
-from pyrite.pooling.judging.store import FILE, Event, Store, read
+from pyrite.pooling.judging.store import FILE, KNOWN, TABLES, Event, Store, digest_of, read
 from pyrite.ranking.errors import BadInput
 
 SETTINGS = {"pool": "a", "grades": [0, 1]}
@@ -65,7 +66,10 @@ def test_judgements_that_were_withdrawn_are_left_out_and_kept(store, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"pool": "b", "grades": [0, 1]}, r"\(pool\); give runs, depth, relevant_from and machine as then"),
+        (
+            {"pool": "b", "grades": [0, 1]},
+            r"\(pool\); give runs, topics, depth, order, order_precision, groups, relevant_from and machine as then",
+        ),
         ({"pool": "b"}, r"other options \(grades, pool\);"),
     ],
 )
@@ -77,6 +81,44 @@ def test_a_folder_of_something_else_or_of_another_server_is_refused(store, tmp_p
     with pytest.raises(BadInput, match=says):
         Store(tmp_path, settings)
     Store(tmp_path, SETTINGS).close()  # the refusal let go of the folder
+
+
+@pytest.mark.parametrize("setting", TABLES)
+def test_a_folder_grows_by_judgements_of_topics_in_which_nothing_was_judged(tmp_path, setting):
+    def opened(*rows: tuple[str, str, int], pool: str = "b", grow: bool = True) -> Store:
+        grades = pl.DataFrame(rows, KNOWN, orient="row")
+        settings = {"pool": pool, setting: digest_of(grades)}
+        return Store(tmp_path, settings, grow=grow, **{TABLES[setting]: grades})
+
+    old, new = ("1", "d1", 1), ("2", "d1", 0)
+    store = opened(old, pool="a")
+    store.append(Event("judge", "ada", "3", "d2", 1))
+    store.close()
+    with pytest.raises(BadInput, match="other options"):
+        opened(old, new, grow=False)
+    for other in ([], [new], [("1", "d1", 0), new], [old, ("1", "d3", 1), new], [old, new, ("3", "d3", 1)]):
+        with pytest.raises(BadInput, match=rf"made with other options \({setting}\); give the same as then"):
+            opened(*other)
+    store = opened(old, new)
+    if setting == "qrels":
+        assert store.known().rows() == [old, new]
+    store.close()
+    opened(old, new, grow=False).close()  # as the folder remembers now
+    with pytest.raises(BadInput, match=rf"\({setting}\)"):
+        opened(old)
+
+
+def test_gold_that_an_older_version_did_not_store_can_not_be_added_to(tmp_path):
+    old, new = (pl.DataFrame([(topic, "d1", 1) for topic in topics], KNOWN, orient="row") for topics in ("1", "12"))
+    store = Store(tmp_path, {"gold": digest_of(old)})
+    store.append(judgement("d1"))
+    store.close()
+    for gold in (None, new):
+        settings = {} if gold is None else {"gold": digest_of(gold)}
+        with pytest.raises(BadInput, match=r"other options \(gold\)"):
+            Store(tmp_path, settings, grow=True, gold=gold)
+    Store(tmp_path, {"gold": digest_of(old), "pool": "more"}, grow=True, gold=old).close()
+    Store(tmp_path, {"gold": digest_of(new), "pool": "more"}, grow=True, gold=new).close()  # it is stored now
 
 
 def test_a_commit_that_fails_after_it_was_written_is_found(tmp_path, monkeypatch):
