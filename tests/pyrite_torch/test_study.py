@@ -20,6 +20,7 @@ import pytest
 
 import pyrite
 from pyrite import Random, Study
+from pyrite.cluster.config.trainer_option import files_of_trainer
 from pyrite.cluster.executors.process_end import INTERRUPTED
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.manifest import resume_command
@@ -509,6 +510,19 @@ def test_a_function_that_calls_exit_is_lost_with_its_traceback(base, start, plac
     assert "it called sys.exit(0), and is not measured; return instead" in result.trials["error"][0]
 
 
+def test_a_file_that_starts_a_study_when_it_is_imported_is_refused_until_it_is_guarded(base, start, place, here):
+    """Each run imports it, and would start a study that starts studies."""
+    starts = "pyrite.running.run('study', ['out=inner', 'seeds=1'], None, None)"
+    options = ["trainer=train.py:train", "function=bm25", "seeds=1", *HERE]
+    Path("train.py").write_text(f"{TRAIN}\nimport pyrite\n\n{starts}\n")
+    result = study(base, start, *options)
+    assert (result.failed, Path("inner").exists()) == (1, False)
+    message = 'train.py: starts `pyrite study` when it is imported, .* put that under `if __name__ == "__main__":`'
+    assert re.search(message, result.trials["error"][0])
+    Path("train.py").write_text(f'{TRAIN}\nimport pyrite\n\nif __name__ == "__main__":\n    {starts}\n')
+    assert study(base, start, *options[:-2], "out=guarded", "concurrent=1").failed == 0
+
+
 def test_no_run_is_repeated_if_the_run_that_it_repeats_failed(base, start, place, monkeypatch, caplog):
     started: list[str] = []
 
@@ -613,6 +627,19 @@ def test_a_study_takes_the_function_itself(base, start, place):
     assert "trainer.run=train.py:train" in described.overrides()
     with pytest.raises(BadInput, match="could import it"):
         Study("pairs.csv", {"random": Random(1)}, trainer=lambda data, seed, folder: None)
+
+
+def test_a_function_in_a_folder_with_a_blank_is_no_command(base, start, place, here):
+    Path("a b").mkdir()
+    Path("a b/train.py").write_text(TRAIN)
+    result = study(base, start, "trainer=a b/train.py:train", "function=bm25", "seeds=1", *HERE)
+    assert result.failed == 0
+    assert set(result.trials["ranker"]) == {"train.py:train"}
+    run = {"run": "a b/train.py:train"}
+    assert files_of_trainer({"trainer": run}) == ["a b/train.py"]
+    assert files_of_trainer({"trainer": {"run": "python 'a b/train.py' {out}"}}) == ["a b/train.py"]
+    with pytest.raises(BadInput, match="trainer: can't be read: No closing quotation; close each quote"):
+        study(base, start, """trainer="python 'a b/train.py {out}\"""", "function=bm25", "seeds=1", "out=open")
 
 
 def test_what_continues_a_study_names_its_trainer():
