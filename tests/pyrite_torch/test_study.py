@@ -329,7 +329,7 @@ def test_an_object_with_several_scores_per_document_is_refused(tiny_sources, tmp
 
 @pytest.mark.parametrize("categories", [None, np.array([0, 1, -1, 0], np.int32)])
 @pytest.mark.parametrize("depth", [2, None])
-def test_a_run_is_measured_as_the_vectors_of_its_scores(tiny_sources, tmp_path, depth, categories):
+def test_a_run_and_an_object_with_scores_are_measured_as_vectors(tiny_sources, tmp_path, depth, categories):
     """Over the documents of a query's category, up to the depth of the ranking."""
     documents = tiny_sources.collection.documents.with_columns(text="id")  # each text once
     collection, size = tiny_sources.collection.changed(documents=documents), len(documents)
@@ -351,11 +351,16 @@ def test_a_run_is_measured_as_the_vectors_of_its_scores(tiny_sources, tmp_path, 
     (tmp_path / "mine.run").write_text("\n".join(lines) + "\n")
     candidates = Candidates(queries, None, RankedLists.empty(4, 1), depth, categories)
     measures = ["RR", "AP", "R@5", "nDCG@10"]
-    expected, measured = (
-        left_by(result, tmp_path, collection, encoded).measure(candidates, measures) for result in (vectors, None)
+    object_with_score = SimpleNamespace(
+        score=lambda texts, lists: [[rows[texts[0]][places[document]] for document in lists[0]]]
+    )
+    expected, *others = (
+        left_by(result, tmp_path, collection, encoded).measure(candidates, measures)
+        for result in (vectors, object_with_score, None)
     )
     for measure in measures:
-        np.testing.assert_allclose(measured[measure], expected[measure], err_msg=measure)
+        for measured in others:
+            np.testing.assert_allclose(measured[measure], expected[measure], err_msg=measure)
 
 
 def test_queries_that_a_run_lacks_are_counted(tiny_sources, tmp_path, caplog):
