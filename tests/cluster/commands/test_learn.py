@@ -124,6 +124,8 @@ def test_workers_learn_the_same(config, undisturbed, tmp_path):
         ([*PICKING, "function.tfidf.depth=5"], "picks from 6 documents and the lists have 5"),
         ([*PICKING, "selector=uniform"], "selector is what this command learns"),
         ([*PICKING, "actions.documents=1"], "actions.documents"),
+        ([*PICKING, "selector.tfidf=top"], "selector.tfidf: Top would pick the negatives instead of .*; leave it out"),
+        ([*PICKING, "policy.candidates=8"], "policy: Fixed has selectors or a window of its own, .* as policy=fixed"),
         (["decision_every=0"], "^decision_every is 0"),
         (["decision_every=week"], "^decision_every is 'week'; choose a whole number or 'epoch'$"),
         (["actions=mixture"], "there is no actions=mixture any more: .*search=optuna policy=schedule"),
@@ -189,6 +191,21 @@ def own(base, tmp_path_factory) -> list[str]:
     return [*rest, "vectors=file", f"vectors.path={path}", "training.max_epochs=2"]
 
 
+@pytest.mark.parametrize("option", ["seed=0", "negatives.tfidf=1", "negatives.tfidf=2", "sampling.negatives=1"])
+def test_each_pick_of_an_agent_is_a_negative(own, option):
+    """Whatever the options, two actions give two sets of negatives, with as many of each query as it has picks."""
+    config = compose_learning([*own, *SMALL, *PICKING, option])
+    (environment,) = Environments(config)([0])
+    environment.reset()
+    sampler, batch = environment.sampler, environment.training.next_batch()
+    for first in (0, 2):
+        action = np.tile(np.arange(first, first + environment.actions.picks), environment.actions.pairs)
+        environment.actions.apply(sampler, action % 6)
+        negatives = sampler.negatives(batch, environment.training)
+        lists = sampler.functions["tfidf"].top(batch, 6, np.random.default_rng(0)).documents
+        assert negatives.tolist() == lists[:, action[: environment.actions.picks] % 6].tolist()
+
+
 @pytest.fixture(scope="module")
 def picking(own) -> dict[str, Any]:
     return compose_learning([*own, *SMALL, *PICKING])
@@ -233,6 +250,11 @@ def test_a_run_takes_its_negatives_from_an_agent_that_picks(own, folder):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
+        (
+            ["selector=learned", "selector.checkpoint={folder}", "selector.tfidf=top"],
+            "instead of the agent; leave it out",
+        ),
+        (["selector=learned", "selector.checkpoint={folder}", "policy.candidates=8"], "as policy=fixed"),
         (["policy=learned", "policy.checkpoint=nowhere"], "nowhere"),
         (["policy=learned", "policy.checkpoint=.", "function=[bm25,tfidf]"], "give function=[bm25,random]"),
         (["policy=learned", "policy.checkpoint=.", "training.batch_size=16"], "give training.batch_size=8"),
