@@ -351,8 +351,8 @@ class Negatives(IterableDataset[ServedBatch]):
 
         @functools.wraps(train)
         def train_from(resume_from_checkpoint: Any = None, *arguments: Any, **options: Any) -> Any:
-            given = trainer.args.resume_from_checkpoint if resume_from_checkpoint is None else resume_from_checkpoint
-            callback.resumed = resumed_folder(trainer.args, given)
+            # Trainers do not read `args.resume_from_checkpoint`: it is for scripts, which pass it on.
+            callback.resumed = resumed_folder(trainer.args, resume_from_checkpoint)
             try:
                 return train(resume_from_checkpoint, *arguments, **options)
             except BadInput as error:

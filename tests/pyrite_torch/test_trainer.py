@@ -76,6 +76,16 @@ def test_a_resumed_training_repeats_an_uninterrupted_one(bert, tmp_path, mode):
     assert len({version for _, version in served(whole)}) > 1
 
 
+def test_a_checkpoint_in_the_arguments_alone_resumes_nothing(bert, tmp_path):
+    """As in trainers, which start with fresh weights. The index started with those of the checkpoint."""
+    refresh, steps = Refresh("sync", every=1), 3
+    whole, trained = train(bert, tmp_path, refresh, max_steps=steps)
+    named = str(tmp_path / "checkpoint-4")
+    again, same = train(bert, tmp_path, refresh, max_steps=steps, resume_from_checkpoint=named)
+    assert digest(trained.model) == digest(same.model)
+    assert served(whole) == served(again)
+
+
 @pytest.mark.nightly
 def test_async_replays_the_recorded_versions_and_says_that_it_does_not_repeat(bert, tmp_path):
     """A function is searched in the trainer's process, so that versions exist at known steps."""
