@@ -685,6 +685,14 @@ def test_a_loop_goes_on_after_its_index_was_closed(bert, in_thread, refresh):
     negatives.close()
 
 
+def test_a_loop_that_was_left_goes_on_with_the_version_of_its_last_step(bert, in_thread):
+    dense = Dense(1, refresh=Refresh("sync", every=1), pick=Top())
+    negatives = Negatives(pairs(16), dense, model=open_model(bert), options={"training.batch_size": 2})
+    assert next(iter(negatives)).step == 0
+    assert [(batch.step, negatives.training.service.step) for batch in negatives][:2] == [(1, 1), (2, 2)]
+    negatives.close()
+
+
 @pytest.mark.nightly
 def test_the_index_of_a_loop_ends_with_the_negatives(bert):
     negatives = Negatives(pairs(), Dense(1, refresh=1), model=open_model(bert))
