@@ -322,7 +322,9 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     what = f"agent.learners is {learners}, and there are {copies} copies"
     refuse(learners > copies, what, remedy=f"choose copies={learners}, or fewer learners")
     if config.get("until") is not None:
-        first = build(config["until"], "until", trust="composed").first
+        until = build(config["until"], "until", trust="composed")
+        until.check_random(-(-config["random_baseline"] // copies) * copies)  # each copy has equally many
+        first = until.first
         what = f"until=converged compares episodes after {first}, and learning ends after {config['episodes']}"
         refuse(
             first > config["episodes"], what, "episodes", f"give {first} or more, or lower until.after and until.window"

@@ -144,6 +144,16 @@ def test_bad_options_are_refused_in_one_line(base, overrides, says):
     assert "\n" not in str(refused.value)
 
 
+def test_a_gain_over_the_random_agent_needs_two_of_its_episodes(base):
+    gain = [*base, "until=converged", "until.gain=.05", "episodes=50"]
+    for copies, episodes in ((1, 0), (8, 0), (1, 1)):
+        says = f"until.gain: it is tested .*, and there are {episodes}; give (random_baseline=16)"
+        with pytest.raises(BadInput, match=says) as refused:
+            compose_learning([*gain, f"copies={copies}", f"random_baseline={episodes}"])
+        compose_learning([*gain, f"copies={copies}", re.search(says, str(refused.value))[1]])
+    compose_learning([*gain, "copies=2", "random_baseline=1"])  # each copy has one
+
+
 @pytest.mark.parametrize(("name", "part"), [("policy", LearnedPolicy), ("selector", LearnedSelector)])
 def test_the_example_of_overrides_of_a_learning_can_be_typed(name, part):
     (example,) = re.findall(r"learn: .*?(\[.+\])", part.__doc__)
