@@ -12,4 +12,4 @@ learning = pyrite.learn(
     options={"workers": 0, "dashboard": False, "episodes": 8, "random_baseline": 2},
 )
 print(learning.episodes.tail(3))
-print("to compare it with others: pyrite study policy=learned policy.checkpoint=" + learning.agent)
+print("to compare it with chance:", learning.comparison_command)

@@ -468,6 +468,14 @@ class LearningResult(Result):
         """The folder to use as `policy.checkpoint=`."""
         return self.storage.shown()
 
+    @property
+    def comparison_command(self) -> str:
+        """The command that compares the agent with chance over fresh seeds, in runs like those it learned on."""
+        from pyrite.cluster.commands.learn import comparison_command
+
+        overrides = list(map(str, self.config["overrides"]))
+        return comparison_command(compose_recorded(overrides, "learn"), overrides, self.agent)
+
 
 class MiningResult(Result):
     """A mined data set, which `datasets.load_dataset` and `collection=pairs` read.

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from rich.console import Console
 
@@ -25,6 +26,8 @@ RESUME = re.compile(r"`pyrite (\w+) --resume ([^\s`]+)`")
 """The command that continues an experiment, in messages."""
 IN_NOTEBOOKS = ("study", "pool")
 """Verbs whose progress a notebook shows."""
+IMPORTED: ContextVar[str | None] = ContextVar("imported", default=None)
+"""The file of a training function while a run imports it; None at all other times."""
 
 
 def run(
@@ -47,6 +50,9 @@ def run(
     Returns:
         The folder of the results, and the number of runs that failed.
     """
+    # Otherwise each run of a study would start a study, whose runs start studies.
+    what = f"starts `pyrite {verb}` when it is imported, and each run that trains with a function of it imports it"
+    refuse(IMPORTED.get(), what, IMPORTED.get(), 'put that under `if __name__ == "__main__":`')
     try:
         experiment = read(verb_named(verb), listed(overrides), None if resume is None else os.fspath(resume))
         with _settings_of_a_command(), about_tables():

@@ -110,7 +110,8 @@ def learn(
     """Let an agent learn a policy over retrieval functions, as `pyrite learn` does.
 
     Args:
-        negatives: the functions that the policy chooses among, as `Random() + BM25()`.
+        negatives: the functions that the policy chooses among, as `Random() + BM25()`; `TfIdf()`, of whose list the
+            agent picks documents with `options={"actions": "documents"}`.
         ranker: the ranker that it watches.
         agent: the name of the agent (`pyrite options agent=NAME`).
         data, scale, out, options, console: see `pyrite.train`.
@@ -121,6 +122,8 @@ def learn(
         what = f"{negatives!r} is a policy, which an agent learns"
         raise BadInput(what, "negatives", "give Random() + BM25()")
     of_functions = of_functions[1:]
+    if (options or {}).get("actions") == "documents" and not _picks(negatives):
+        of_functions = [text for text in of_functions if text != "selector=uniform"]  # the agent picks
     data = as_collection(data)
     texts = _described(
         data, negatives, of_functions, ranker=ranker, agent=agent, scale=scale, out=_path(out), options=options
@@ -241,6 +244,11 @@ def _described(data: Data, negatives: object, method: Sequence[str], **arguments
     if isinstance(data, Collection):
         return [*data.overrides(), *method, *settings(**arguments)]
     return listed(data, negatives=negatives, **arguments)
+
+
+def _picks(negatives: object) -> bool:
+    """Return whether a function has a selector."""
+    return negatives is not None and any(each.pick is not None for each in Negatives.of(negatives).functions)
 
 
 def _folder(place: Folder | Result) -> str:

@@ -23,7 +23,7 @@ def rank_candidates(
         FloatingPointError: if the ranker scores a document nan.
     """
     scores = score_candidates(ranker, encoded, queries, documents)
-    return _best(scores, documents.astype(np.int32), encoded.document_key, depth)
+    return best_of(scores, documents.astype(np.int32), encoded.document_key, depth)
 
 
 @torch.no_grad()
@@ -55,12 +55,12 @@ def rank_all(
             documents = np.broadcast_to(part.astype(np.int32), scores.shape)
             together = np.concatenate([lists.scores[rows], scores], axis=1)
             both = np.concatenate([lists.documents[rows], documents], axis=1)
-            best = _best(together, both, encoded.document_key, depth)
+            best = best_of(together, both, encoded.document_key, depth)
             lists.documents[rows], lists.scores[rows] = best.documents, best.scores
     return lists
 
 
-def _best(
+def best_of(
     scores: NDArray[np.float32], documents: NDArray[np.int32], keys: NDArray[np.int32], depth: int
 ) -> RankedLists:
     """Return the first `depth` of each row, by score descending, then by id descending."""

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from pyrite.ranking.bounds import AtLeast, Between, NonNegative, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 Episode = Mapping[str, Any]
 
@@ -50,6 +50,11 @@ class Plateau:
         """The number of episodes after which two groups are compared for the first time."""
         return self.window * max(2, -(-self.after // self.window))
 
+    def check_random(self, episodes: int) -> None:
+        """Raise `BadInput` if `gain` needs more episodes of the random agent."""
+        what = f"it is tested against two or more episodes of the random agent, and there are {episodes}"
+        refuse(self.gain is not None and episodes < 2, what, "until.gain", "give random_baseline=16")
+
     def converged_at(self, episodes: Sequence[Episode], random: Sequence[Episode] = ()) -> int | None:
         """Return the number of episodes after which the criterion first held; None if it never did.
 
@@ -58,8 +63,7 @@ class Plateau:
         Raises:
             BadInput: if `gain` is given without two episodes of the random agent.
         """
-        if self.gain is not None and len(random) < 2:
-            raise BadInput("there are no episodes of the random agent", "until.gain", "give random_baseline=16")
+        self.check_random(len(random))
         for end in range(self.first, len(episodes) + 1, self.window):
             middle = end - self.window
             earlier, later = episodes[middle - self.window : middle], episodes[middle:end]

@@ -3,6 +3,7 @@
 import json
 import os
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from pyrite.cluster.commands.resuming import started
+from pyrite.cluster.commands.study import STUDY
 from tests.made_up import write_beir
 from tests.pyrite_torch.conftest import in_thread as in_thread
 
@@ -54,7 +57,11 @@ def test_an_example_runs(name, own_cache, small_bert, in_thread, tmp_path, monke
     monkeypatch.setenv("MODEL", small_bert)  # of those that train a checkpoint
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
-    assert PRINTED[name] in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert PRINTED[name] in printed
+    if name == "learned_policy":
+        runs, _ = started(STUDY, shlex.split(printed.partition("pyrite study ")[2])).plan.runs()
+        assert {run.config["collection"]["path"] for run in runs} == {"pairs.csv"}
 
 
 @pytest.mark.nightly

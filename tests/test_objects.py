@@ -26,6 +26,7 @@ import pyrite.sampling.selection.simans
 from pyrite import BM25, Collection, Function, Guard, InBatch, Negatives, Random, RandomPolicy, Schedule, SimANS, Static
 from pyrite.analysis.statistics.summary import COSTS
 from pyrite.cluster.commands import judge
+from pyrite.cluster.config.agents import actions_of
 from pyrite.cluster.config.build import build, locate
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import group_options, name_of, option
@@ -34,6 +35,7 @@ from pyrite.cluster.config.validate import check_run
 from pyrite.cluster.output.lock import output_lock
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.sweep import identity
+from pyrite.cluster.rollouts.request import compose_learning
 from pyrite.data import as_collection
 from pyrite.parts import overrides, written
 from pyrite.pooling.adjudicators.bandit.bandit import Bandit
@@ -395,6 +397,20 @@ def test_a_wrong_argument_is_refused(call, message, own_cache):
     with pytest.raises(BadInput) as error:
         call()
     assert message in str(error.value)
+
+
+def test_an_agent_that_picks_documents_learns_over_a_function(monkeypatch):
+    """Whose selector Python leaves uniform, and which the agent is."""
+    composed = []
+    monkeypatch.setattr(
+        "pyrite.verbs.run", lambda verb, texts, *rest: (composed.append(compose_learning(texts)), ("out", 0))[1]
+    )
+    for negatives in (pyrite.TfIdf(), pyrite.TfIdf(2), pyrite.TfIdf, None):
+        pyrite.learn(pyrite.Collection.pydocs(), negatives, options={"actions": "documents"})
+    assert {config["selector"]["_target_"].rpartition(".")[2] for config in composed} == {"LearnedSelector"}
+    assert [actions_of(config).picks for config in composed] == [4, 2, 4, 4]
+    with pytest.raises(BadInput, match="selector is what this command learns"):
+        pyrite.learn(pyrite.Collection.pydocs(), pyrite.TfIdf(pick=pyrite.Top()), options={"actions": "documents"})
 
 
 @pytest.mark.parametrize(

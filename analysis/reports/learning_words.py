@@ -11,7 +11,7 @@ NOT_CONVERGED = "not converged within {} episodes"
 CRITERION = "{} (criterion: {} stops improving and the shares settle)"
 WRITTEN = "agent, episodes and figures: {}"
 IMITATION = (
-    "imitation of BM25, share of picks that are BM25's documents: {before:.0%} before and {after:.0%} after on "
-    "held-out queries, {learned:.0%} on the training queries"
+    "imitation of BM25, share of picks that are BM25's documents: {held_out}{learned:.0%} on the training queries"
 )
+HELD_OUT = "{before:.0%} before and {after:.0%} after on held-out queries, "
 COMPARE = "compare it over fresh seeds: {}"

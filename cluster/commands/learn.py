@@ -22,6 +22,7 @@ from pyrite.cluster.config.agents import actions_of
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of
 from pyrite.cluster.config.precision import precision_lines, with_precision
+from pyrite.cluster.config.quoting import override_of
 from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.output.episodes import LEARNED, RANDOM, against_random, recent
@@ -189,9 +190,9 @@ def show(
     where = storage.shown()
     print_lines(console, words.WRITTEN.format(where))
     if imitation := learned.facts.get("imitation"):
-        console.print(words.IMITATION.format(**imitation))
-    again = shlex.join(["pyrite", "study", *_comparison(config, overrides, where), "seeds=20"])
-    print_lines(console, words.COMPARE.format(again))
+        held_out = "" if imitation["after"] != imitation["after"] else words.HELD_OUT.format(**imitation)  # nan: none
+        console.print(words.IMITATION.format(held_out=held_out, **imitation))
+    print_lines(console, words.COMPARE.format(comparison_command(config, overrides, where)))
 
 
 def _last_episodes(episodes: pl.DataFrame, measure: str, names: Sequence[str]) -> Table:
@@ -207,6 +208,16 @@ def _last_episodes(episodes: pl.DataFrame, measure: str, names: Sequence[str]) -
     return Table(head, rows, caption=words.LAST_EPISODES.format(measure))
 
 
+def comparison_command(config: dict[str, Any], overrides: Sequence[str], where: str) -> str:
+    """Return the command that compares an agent with chance, in runs like those it learned on.
+
+    Args:
+        config, overrides: of the learning.
+        where: the agent's folder.
+    """
+    return shlex.join(["pyrite", "study", *_comparison(config, overrides, where), "seeds=20"])
+
+
 def _comparison(config: dict[str, Any], overrides: Sequence[str], where: str) -> list[str]:
     """Return the overrides of a study that compares the agent with chance, in runs like those it learned on."""
     run_options = {*SHAPES["config"].model_fields, "scale"} - {"seed"}
@@ -217,7 +228,7 @@ def _comparison(config: dict[str, Any], overrides: Sequence[str], where: str) ->
     own += [f"{key}={value}" for key, value in shared.items() if key not in given]  # a study has other defaults
     documents = config["actions"]["documents"]
     if documents is None:
-        return [*own, "policy=learned,random", f"policy.checkpoint={where}"]
+        return [*own, "policy=learned,random", override_of("policy.checkpoint", where)]
     # The uniform selector then draws from the documents that the agent picks from.
     picked = ["policy=fixed", "function=tfidf", f"function.tfidf.depth={documents}", "selector=learned,uniform"]
-    return [*replaced(own, picked), f"selector.checkpoint={where}"]
+    return [*replaced(own, picked), override_of("selector.checkpoint", where)]

@@ -57,4 +57,6 @@ def actions_of(config: dict[str, Any]) -> Actions:
     documents = config["actions"]["documents"]
     if documents is None:
         return FunctionActions(list(config["function"]))
-    return DocumentActions(documents, config["training"]["batch_size"], config["sampling"]["negatives"])
+    of_functions = [config["negatives"].get(name) for name in config["function"]]  # one or none
+    picks = next(filter(None, of_functions), config["sampling"]["negatives"])
+    return DocumentActions(documents, config["training"]["batch_size"], picks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +23,8 @@ FIELDS = ("data", "out", "folder", "seed", "scratch", "checkpoint")
 """The fields that every command may have."""
 NAMED = ("run", "format")
 """Options of `trainer` that are not the function's."""
+PLACE = re.compile(r"[^{}]*\.py:\w+")
+"""A file and a function of it. The path may have blanks, but no braces, of which every command has some."""
 LENGTH = "training.max_epochs"
 """The option of Pyrite's training that says how long it is."""
 
@@ -33,12 +36,20 @@ def trains_elsewhere(config: Mapping[str, Any]) -> bool:
 
 def is_command(run: str) -> bool:
     """Return whether `trainer.run` is a command, and not a file and a function."""
-    return " " in run.strip()
+    return " " in run.strip() and not PLACE.fullmatch(run)
+
+
+def words_of(run: str) -> list[str]:
+    """Return the words of a command, as a shell reads them."""
+    try:
+        return shlex.split(run)
+    except ValueError as error:
+        raise BadInput(f"can't be read: {error}", "trainer", "close each quote") from None
 
 
 def trainer_name(run: str) -> str:
     """Return the name of a training function or command in tables: FILE.py:FUNCTION, or the command's script."""
-    words = shlex.split(run) if is_command(run) else [run]
+    words = words_of(run) if is_command(run) else [run]
     return next((Path(word).name for word in words if ".py" in word), words[0])
 
 
@@ -157,7 +168,7 @@ def _fields(run: str) -> list[str]:
 def files_of_trainer(config: Mapping[str, Any]) -> list[str]:
     """Return the files of a training function or command, whose content is an input of a run."""
     run = str(config.get("trainer", {}).get("run") or "")
-    words = run.split() if is_command(run) else [run.rpartition(":")[0]]
+    words = words_of(run) if is_command(run) else [run.rpartition(":")[0]]
     return [word for word in words if word and Path(word).is_file()]
 
 

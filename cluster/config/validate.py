@@ -112,7 +112,15 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | None) -> None:
 
 
 def check_selectors(config: Mapping[str, Any]) -> None:
-    """Refuse an agent as the selector of one function: it picks all documents of a batch."""
+    """Refuse an agent as the selector of one function, and what would pick instead of it or show it another list."""
+    if "checkpoint" in config["selector"]:
+        for name, node in config["selectors"].items():
+            what = f"{node['_target_'].rpartition('.')[2]} would pick the negatives instead of the agent"
+            raise BadInput(what, f"selector.{name}", "leave it out")
+        policy = build(config["policy"], "policy", trust="composed")
+        picks = policy.selectors_of(build_each(config["function"], "function", trust="composed"))
+        what = f"{type(policy).__name__} has selectors or a window of its own, and the agent picks from whole lists"
+        refuse(bool(picks) or policy.window is not None, what, "policy", "leave out its options, as policy=fixed")
     for name, node in config["selectors"].items():
         what = "an agent picks all negatives of a run, and not those of one function"
         refuse("checkpoint" in node, what, f"selector.{name}", "give policy=fixed function=tfidf selector=learned")
@@ -314,7 +322,9 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     what = f"agent.learners is {learners}, and there are {copies} copies"
     refuse(learners > copies, what, remedy=f"choose copies={learners}, or fewer learners")
     if config.get("until") is not None:
-        first = build(config["until"], "until", trust="composed").first
+        until = build(config["until"], "until", trust="composed")
+        until.check_random(-(-config["random_baseline"] // copies) * copies)  # each copy has equally many
+        first = until.first
         what = f"until=converged compares episodes after {first}, and learning ends after {config['episodes']}"
         refuse(
             first > config["episodes"], what, "episodes", f"give {first} or more, or lower until.after and until.window"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import polars as pl
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -66,16 +69,21 @@ class TrackedEpisodes:
 
     def update(self, progress: LearningProgress) -> None:
         """Send new episodes, and RLlib's metrics with the last. Episodes that a loss repeats are not sent again."""
-        for step, row in enumerate(progress.rows[self._sent :], self._sent + 1):
-            own = {f"{row['agent']}/{key}": value for key, value in numbers(row).items()}
-            self.tracking.log(self.name, step, own | (progress.metrics if step == len(progress.rows) else {}))
-        self._sent = max(self._sent, len(progress.rows))
+        self._send(progress.rows, progress.metrics)
         if self._throttle.due():
             self.tracking.events.emit("episodes ended", episodes=progress.episodes, wanted=progress.wanted)
 
     def end(self, episodes: pl.DataFrame) -> None:
-        """Send the means of the agent's last episodes and of the random agent's."""
+        """Send the episodes that no progress reported, and the means of the agent's last and of the random agent's."""
+        self._send(episodes.to_dicts(), {})
         means = {"recent": recent(episodes, LEARNED), "random": recent(episodes, RANDOM, 1 << 30)}
         final = {f"{which}/mean/{key}": value for which, mean in means.items() for key, value in numbers(mean).items()}
         self.tracking.events.emit("agent learned", episodes=episodes.height, numbers=final)
         self.tracking.end(self.name, "done", final)
+
+    def _send(self, rows: Sequence[Mapping[str, Any]], of_last: Mapping[str, float]) -> None:
+        """Send the episodes that are new, and further numbers with the last."""
+        for step, row in enumerate(rows[self._sent :], self._sent + 1):
+            own = {f"{row['agent']}/{key}": value for key, value in numbers(row).items()}
+            self.tracking.log(self.name, step, {**own, **(of_last if step == len(rows) else {})})
+        self._sent = max(self._sent, len(rows))

@@ -79,7 +79,7 @@ def train_agent(
     metrics = LearningMetrics(study_of(storage.place), len(rows))
 
     def report(progress: LearningProgress) -> None:
-        metrics.record(progress.rows, progress.episodes >= progress.wanted)
+        metrics.record(progress.rows)
         on_progress(progress)
 
     if state is None and config["random_baseline"]:
@@ -91,6 +91,7 @@ def train_agent(
             algorithm.set_state(state["learning"])
         imitation = state["imitation"] if state else _imitate(environments, algorithm)
         _learn(config, algorithm, rows, store, report, imitation, leave)
+        metrics.record(rows, last=True)
         outcome = {**(facts or {}), "imitation": imitation, **_convergence(config, rows)}
         agent = TrainedAgent(
             functions=list(config["function"]),

@@ -20,6 +20,8 @@ from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.origins import Candidates, without_repeats
+from pyrite.ranking.full_ranking import best_of
+from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.run_files import lists_of_run
 from pyrite.torch.external_training import numbers
 from pyrite.torch.text_encoder import Encode, FunctionEncoder, as_bytes
@@ -133,25 +135,35 @@ def _of_pairs(predict: Callable[[list[tuple[str, str]]], Any]) -> Callable[[list
 
 
 def _of_score(score: Callable[..., Any], collection: Collection, encoded: EncodedCollection) -> LeftRanker:
-    """Score lists of candidates; `score` takes queries and the documents of each."""
+    """Score lists of candidates, or all documents; `score` takes queries and the documents of each."""
     texts, queries = collection.documents["text"], collection.queries["text"]
     seen = hashlib.sha256()
 
     def measure(candidates: Candidates, measures: Sequence[str]) -> Values:
-        if candidates.documents is None:
-            what = "predict and score rank candidates, and origin=full ranks all documents"
-            raise BadInput(what, "origin", "choose bm25 or random, or return an object with encode")
-        scores = np.full(candidates.documents.shape, -np.inf, np.float32)
-        for row, (query, documents) in enumerate(zip(candidates.queries, candidates.documents, strict=True)):
+        lists = _searched(candidates, encoded) if candidates.documents is None else candidates.documents
+        scores = np.full(lists.shape, -np.inf, np.float32)
+        for row, (query, documents) in enumerate(zip(candidates.queries, lists, strict=True)):
             shown = documents[documents >= 0]
             read = numbers(score([queries[int(query)]], [texts.gather(shown.astype(np.uint32)).to_list()]))
             what = f"returned {read.size} scores for {len(shown)} documents"
             refuse(read.size != len(shown), what, "trainer", "return an object with one score per document")
             scores[row, documents >= 0] = read.reshape(-1)
         seen.update(scores.tobytes())
+        if candidates.documents is None:
+            best = best_of(scores, lists, encoded.document_key, candidates.depth or lists.shape[1])
+            candidates, scores = replace(candidates, documents=best.documents, categories=None), best.scores
         return Evaluation(encoded, candidates, measures).of_scores(scores)
 
     return LeftRanker(measure, seen.hexdigest)
+
+
+def _searched(candidates: Candidates, encoded: EncodedCollection) -> NDArray[np.int32]:
+    """Return the documents that are searched for each query, without the query itself; −1 is no document."""
+    documents = np.full((len(candidates.queries), len(encoded.documents)), -1, np.int32)
+    for rows, space in candidates.spaces(encoded):
+        documents[rows, : len(space)] = space
+    lists = RankedLists(documents, np.zeros(documents.shape, np.float32))
+    return without_repeats(lists, encoded, candidates.queries).documents
 
 
 def _of_run(files: list[Path], collection: Collection, encoded: EncodedCollection) -> LeftRanker:

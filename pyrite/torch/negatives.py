@@ -197,7 +197,7 @@ class Negatives(IterableDataset[ServedBatch]):
         """
         self.close()
         self._encoder, self._score, self._of_trainer = encoder_of(model, encode), score, False
-        self.training = self._training()
+        self.training, self._uncounted = self._training(), 0
         return self
 
     def _prepare(
@@ -231,6 +231,7 @@ class Negatives(IterableDataset[ServedBatch]):
         self._of_trainer = False
         self._callback: IndexCallback | None = None
         self._served: ServedBatch | None = None
+        self._uncounted = 0  # the pairs of a batch that was served, and is not counted in `training` yet
 
     def __len__(self) -> int:
         """Return the number of batches per epoch."""
@@ -241,6 +242,7 @@ class Negatives(IterableDataset[ServedBatch]):
         if get_worker_info() is not None:
             raise BadInput("a policy can't continue in several processes", "num_workers", "load with num_workers=0")
         training = self.training
+        self._count_served()  # of a loop that was left by `break`
         if self._index is None and self._encoder is not None and self._reads_versions(self.sampler):
             self._start_index()
         order = self._batches.order(training.examples, training.batch_size, self._rng)
@@ -249,12 +251,20 @@ class Negatives(IterableDataset[ServedBatch]):
             batch = training.examples.take(order[start : start + training.batch_size])
             waited = training.service.use(training.step) if training.service is not None else 0.0
             self._served = self._serve(batch, self.sampler.negatives(batch, training), waited)  # type: ignore[arg-type]
+            self._uncounted = len(batch)
             yield self._served
-            training.step += 1
-            training.position += len(batch)
-            if self._index is not None:
-                self._index.after_step(training.step, lambda step: {})
+            self._count_served()
         training.epoch += 1
+
+    def _count_served(self) -> None:
+        """Count the batch that was served last as trained on, once, and publish the weights if that is due."""
+        pairs, self._uncounted = self._uncounted, 0
+        if not pairs:
+            return
+        self.training.step += 1
+        self.training.position += pairs
+        if self._index is not None:
+            self._index.after_step(self.training.step, lambda step: {})
 
     def _start_index(self) -> None:
         """Start the index of a loop: at its first batch, or at its next one after `close` or `use`."""
@@ -351,8 +361,8 @@ class Negatives(IterableDataset[ServedBatch]):
 
         @functools.wraps(train)
         def train_from(resume_from_checkpoint: Any = None, *arguments: Any, **options: Any) -> Any:
-            given = trainer.args.resume_from_checkpoint if resume_from_checkpoint is None else resume_from_checkpoint
-            callback.resumed = resumed_folder(trainer.args, given)
+            # Trainers do not read `args.resume_from_checkpoint`: it is for scripts, which pass it on.
+            callback.resumed = resumed_folder(trainer.args, resume_from_checkpoint)
             try:
                 return train(resume_from_checkpoint, *arguments, **options)
             except BadInput as error:
@@ -381,7 +391,8 @@ class Negatives(IterableDataset[ServedBatch]):
         """The steps that the attached trainer or the loop has made, and the step of the weights that it left."""
         if (callback := self._callback) is not None:
             return callback.steps, callback.scored_step
-        return self.training.step, self.training.step
+        steps = self.training.step + bool(self._uncounted)
+        return steps, steps
 
     def lines(self) -> list[dict[str, Any]]:
         """Return what was shown so far, batch by batch; see `pyrite.torch.report.ShownFiles`."""

@@ -11,7 +11,6 @@ import importlib.util
 import math
 import os
 import random
-import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -21,7 +20,7 @@ import numpy as np
 import torch
 from ray import cloudpickle
 
-from pyrite.cluster.config.trainer_option import NAMED, is_command
+from pyrite.cluster.config.trainer_option import NAMED, is_command, words_of
 from pyrite.cluster.executors.process_end import run_command, run_ending
 from pyrite.cluster.runs.measure import MIB, PeakMemory, append_queries, append_values
 from pyrite.cluster.runs.outcome import Outcome
@@ -30,6 +29,7 @@ from pyrite.ranking.checkpoint import to_bytes
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.threads import use_threads
 from pyrite.ranking.whole_file import replace_file
+from pyrite.running import IMPORTED
 from pyrite.torch.left_rankers import left_by
 from pyrite.torch.training_data import TrainingData
 
@@ -73,7 +73,7 @@ def _train(data: TrainingData, config: dict[str, Any], folder: Path) -> Any:
     form = trainer.get("format") or "json"
     fields = {"data": data.write_rows(form), "out": folder, "folder": folder, "seed": seed, "scratch": data.scratch}
     fields |= {"checkpoint": data.checkpoint or "", **options}
-    run_command([word.format(**fields) for word in shlex.split(trainer["run"])])
+    run_command([word.format(**fields) for word in words_of(trainer["run"])])
     return None
 
 
@@ -82,6 +82,9 @@ def function_of(place: str) -> Any:
 
     Args:
         place: its file and name, as `train.py:train`.
+
+    Raises:
+        BadInput: if the file starts a study, or another command, when it is imported.
     """
     file, _, name = place.rpartition(":")
     path = Path(file).absolute()
@@ -95,7 +98,11 @@ def function_of(place: str) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    token = IMPORTED.set(file)
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        IMPORTED.reset(token)
     return getattr(module, name)
 
 

@@ -125,6 +125,18 @@ def test_scores_belong_to_the_last_batch(base):
     data.observe(second, np.zeros((len(second), 5)))
 
 
+def test_a_batch_at_which_a_loop_is_left_counts_once(base):
+    """Also for the next loop, whose batches have further numbers."""
+    data = Negatives([*base, "function=random"])
+    for batch in data:
+        if batch.step == 1:
+            break
+    assert data.trained == (2, 2)
+    assert [batch.step for batch in data] == list(range(2, 2 + len(data)))
+    assert data.trained == (2 + len(data), 2 + len(data))
+    assert [line["batch"] for line in data.lines()] == list(range(2 + len(data)))
+
+
 def test_a_loader_serves_it_in_this_process_alone(base):
     data = Negatives([*base, "function=random"])
     assert [batch.step for batch in DataLoader(data, batch_size=None)] == list(range(len(data)))

@@ -20,6 +20,7 @@ import pytest
 
 import pyrite
 from pyrite import Random, Study
+from pyrite.cluster.config.trainer_option import files_of_trainer
 from pyrite.cluster.executors.process_end import INTERRUPTED
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.manifest import resume_command
@@ -328,7 +329,7 @@ def test_an_object_with_several_scores_per_document_is_refused(tiny_sources, tmp
 
 @pytest.mark.parametrize("categories", [None, np.array([0, 1, -1, 0], np.int32)])
 @pytest.mark.parametrize("depth", [2, None])
-def test_a_run_is_measured_as_the_vectors_of_its_scores(tiny_sources, tmp_path, depth, categories):
+def test_a_run_and_an_object_with_scores_are_measured_as_vectors(tiny_sources, tmp_path, depth, categories):
     """Over the documents of a query's category, up to the depth of the ranking."""
     documents = tiny_sources.collection.documents.with_columns(text="id")  # each text once
     collection, size = tiny_sources.collection.changed(documents=documents), len(documents)
@@ -350,11 +351,16 @@ def test_a_run_is_measured_as_the_vectors_of_its_scores(tiny_sources, tmp_path, 
     (tmp_path / "mine.run").write_text("\n".join(lines) + "\n")
     candidates = Candidates(queries, None, RankedLists.empty(4, 1), depth, categories)
     measures = ["RR", "AP", "R@5", "nDCG@10"]
-    expected, measured = (
-        left_by(result, tmp_path, collection, encoded).measure(candidates, measures) for result in (vectors, None)
+    object_with_score = SimpleNamespace(
+        score=lambda texts, lists: [[rows[texts[0]][places[document]] for document in lists[0]]]
+    )
+    expected, *others = (
+        left_by(result, tmp_path, collection, encoded).measure(candidates, measures)
+        for result in (vectors, object_with_score, None)
     )
     for measure in measures:
-        np.testing.assert_allclose(measured[measure], expected[measure], err_msg=measure)
+        for measured in others:
+            np.testing.assert_allclose(measured[measure], expected[measure], err_msg=measure)
 
 
 def test_queries_that_a_run_lacks_are_counted(tiny_sources, tmp_path, caplog):
@@ -509,6 +515,19 @@ def test_a_function_that_calls_exit_is_lost_with_its_traceback(base, start, plac
     assert "it called sys.exit(0), and is not measured; return instead" in result.trials["error"][0]
 
 
+def test_a_file_that_starts_a_study_when_it_is_imported_is_refused_until_it_is_guarded(base, start, place, here):
+    """Each run imports it, and would start a study that starts studies."""
+    starts = "pyrite.running.run('study', ['out=inner', 'seeds=1'], None, None)"
+    options = ["trainer=train.py:train", "function=bm25", "seeds=1", *HERE]
+    Path("train.py").write_text(f"{TRAIN}\nimport pyrite\n\n{starts}\n")
+    result = study(base, start, *options)
+    assert (result.failed, Path("inner").exists()) == (1, False)
+    message = 'train.py: starts `pyrite study` when it is imported, .* put that under `if __name__ == "__main__":`'
+    assert re.search(message, result.trials["error"][0])
+    Path("train.py").write_text(f'{TRAIN}\nimport pyrite\n\nif __name__ == "__main__":\n    {starts}\n')
+    assert study(base, start, *options[:-2], "out=guarded", "concurrent=1").failed == 0
+
+
 def test_no_run_is_repeated_if_the_run_that_it_repeats_failed(base, start, place, monkeypatch, caplog):
     started: list[str] = []
 
@@ -613,6 +632,19 @@ def test_a_study_takes_the_function_itself(base, start, place):
     assert "trainer.run=train.py:train" in described.overrides()
     with pytest.raises(BadInput, match="could import it"):
         Study("pairs.csv", {"random": Random(1)}, trainer=lambda data, seed, folder: None)
+
+
+def test_a_function_in_a_folder_with_a_blank_is_no_command(base, start, place, here):
+    Path("a b").mkdir()
+    Path("a b/train.py").write_text(TRAIN)
+    result = study(base, start, "trainer=a b/train.py:train", "function=bm25", "seeds=1", *HERE)
+    assert result.failed == 0
+    assert set(result.trials["ranker"]) == {"train.py:train"}
+    run = {"run": "a b/train.py:train"}
+    assert files_of_trainer({"trainer": run}) == ["a b/train.py"]
+    assert files_of_trainer({"trainer": {"run": "python 'a b/train.py' {out}"}}) == ["a b/train.py"]
+    with pytest.raises(BadInput, match="trainer: can't be read: No closing quotation; close each quote"):
+        study(base, start, """trainer="python 'a b/train.py {out}\"""", "function=bm25", "seeds=1", "out=open")
 
 
 def test_what_continues_a_study_names_its_trainer():

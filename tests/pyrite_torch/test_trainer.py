@@ -76,6 +76,16 @@ def test_a_resumed_training_repeats_an_uninterrupted_one(bert, tmp_path, mode):
     assert len({version for _, version in served(whole)}) > 1
 
 
+def test_a_checkpoint_in_the_arguments_alone_resumes_nothing(bert, tmp_path):
+    """As in trainers, which start with fresh weights. The index started with those of the checkpoint."""
+    refresh, steps = Refresh("sync", every=1), 3
+    whole, trained = train(bert, tmp_path, refresh, max_steps=steps)
+    named = str(tmp_path / "checkpoint-4")
+    again, same = train(bert, tmp_path, refresh, max_steps=steps, resume_from_checkpoint=named)
+    assert digest(trained.model) == digest(same.model)
+    assert served(whole) == served(again)
+
+
 @pytest.mark.nightly
 def test_async_replays_the_recorded_versions_and_says_that_it_does_not_repeat(bert, tmp_path):
     """A function is searched in the trainer's process, so that versions exist at known steps."""
@@ -672,6 +682,14 @@ def test_a_loop_goes_on_after_its_index_was_closed(bert, in_thread, refresh):
     negatives.close()
     steps += [batch.step for batch in negatives]
     assert steps == list(range(2 * len(negatives)))
+    negatives.close()
+
+
+def test_a_loop_that_was_left_goes_on_with_the_version_of_its_last_step(bert, in_thread):
+    dense = Dense(1, refresh=Refresh("sync", every=1), pick=Top())
+    negatives = Negatives(pairs(16), dense, model=open_model(bert), options={"training.batch_size": 2})
+    assert next(iter(negatives)).step == 0
+    assert [(batch.step, negatives.training.service.step) for batch in negatives][:2] == [(1, 1), (2, 2)]
     negatives.close()
 
 

@@ -1,6 +1,8 @@
 """Learning agents, in this process and with workers: for functions and for documents."""
 
+import math
 import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,12 +26,16 @@ from pyrite.cluster.rollouts import checkpoints
 from pyrite.cluster.rollouts.checkpoints import STATE, built_from
 from pyrite.cluster.rollouts.environments import Environments
 from pyrite.cluster.rollouts.gang import workers_of
+from pyrite.cluster.rollouts.learning_log import TrackedEpisodes
 from pyrite.cluster.rollouts.request import LearnRequest, compose_learning, missing
 from pyrite.cluster.rollouts.train_agent import EPISODES, LearningProgress, train_agent
 from pyrite.cluster.runs.agent_file import FILE, agent_of, read_agent
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.assemble import assemble
+from pyrite.cluster.telemetry.tracking.tracker import TrackedRun
+from pyrite.cluster.telemetry.training_metrics import LearningMetrics
 from pyrite.ranking.errors import BadInput
+from pyrite.results import LearningResult
 from pyrite.rl.document_selector import LearnedSelector
 from pyrite.rl.policy import LearnedPolicy
 from pyrite.rl.trained import TrainedAgent
@@ -84,10 +90,17 @@ def test_what_a_learning_leaves(config, undisturbed, tmp_path, console):
     assert f"episodes=1: {learned.height} were trained, because" in console.file.getvalue()
 
 
-def test_it_ends_once_it_has_converged(config, undisturbed, tmp_path):
+def test_it_ends_once_it_has_converged(config, undisturbed, tmp_path, monkeypatch):
     """Two episodes and two more are alike if any gain within a thousand errors is none."""
     node = {"_target_": "pyrite.rl.plateau.Plateau", "window": 2, "errors": 1000.0, "settled": 1.0}
+    counted: list[tuple[int, bool]] = []
+
+    def count(metrics: LearningMetrics, rows: list[Any], last: bool = False) -> None:
+        counted.append((len(rows), last))
+
+    monkeypatch.setattr(LearningMetrics, "record", count)
     agent, episodes = taught(config | {"episodes": 50, "until": node}, tmp_path)
+    assert counted[-1] == (episodes.height, True)  # whatever the throttle has left out
     assert (agent.facts["converged"], agent.facts["converged_at"]) == (True, 4)
     assert equal(agent.weights, undisturbed[0].weights)  # which had four episodes
     assert episodes.equals(undisturbed[1])
@@ -124,6 +137,8 @@ def test_workers_learn_the_same(config, undisturbed, tmp_path):
         ([*PICKING, "function.tfidf.depth=5"], "picks from 6 documents and the lists have 5"),
         ([*PICKING, "selector=uniform"], "selector is what this command learns"),
         ([*PICKING, "actions.documents=1"], "actions.documents"),
+        ([*PICKING, "selector.tfidf=top"], "selector.tfidf: Top would pick the negatives instead of .*; leave it out"),
+        ([*PICKING, "policy.candidates=8"], "policy: Fixed has selectors or a window of its own, .* as policy=fixed"),
         (["decision_every=0"], "^decision_every is 0"),
         (["decision_every=week"], "^decision_every is 'week'; choose a whole number or 'epoch'$"),
         (["actions=mixture"], "there is no actions=mixture any more: .*search=optuna policy=schedule"),
@@ -140,6 +155,16 @@ def test_bad_options_are_refused_in_one_line(base, overrides, says):
     with pytest.raises(BadInput, match=says) as refused:
         compose_learning([*base, *overrides])
     assert "\n" not in str(refused.value)
+
+
+def test_a_gain_over_the_random_agent_needs_two_of_its_episodes(base):
+    gain = [*base, "until=converged", "until.gain=.05", "episodes=50"]
+    for copies, episodes in ((1, 0), (8, 0), (1, 1)):
+        says = f"until.gain: it is tested .*, and there are {episodes}; give (random_baseline=16)"
+        with pytest.raises(BadInput, match=says) as refused:
+            compose_learning([*gain, f"copies={copies}", f"random_baseline={episodes}"])
+        compose_learning([*gain, f"copies={copies}", re.search(says, str(refused.value))[1]])
+    compose_learning([*gain, "copies=2", "random_baseline=1"])  # each copy has one
 
 
 @pytest.mark.parametrize(("name", "part"), [("policy", LearnedPolicy), ("selector", LearnedSelector)])
@@ -189,6 +214,21 @@ def own(base, tmp_path_factory) -> list[str]:
     return [*rest, "vectors=file", f"vectors.path={path}", "training.max_epochs=2"]
 
 
+@pytest.mark.parametrize("option", ["seed=0", "negatives.tfidf=1", "negatives.tfidf=2", "sampling.negatives=1"])
+def test_each_pick_of_an_agent_is_a_negative(own, option):
+    """Whatever the options, two actions give two sets of negatives, with as many of each query as it has picks."""
+    config = compose_learning([*own, *SMALL, *PICKING, option])
+    (environment,) = Environments(config)([0])
+    environment.reset()
+    sampler, batch = environment.sampler, environment.training.next_batch()
+    for first in (0, 2):
+        action = np.tile(np.arange(first, first + environment.actions.picks), environment.actions.pairs)
+        environment.actions.apply(sampler, action % 6)
+        negatives = sampler.negatives(batch, environment.training)
+        lists = sampler.functions["tfidf"].top(batch, 6, np.random.default_rng(0)).documents
+        assert negatives.tolist() == lists[:, action[: environment.actions.picks] % 6].tolist()
+
+
 @pytest.fixture(scope="module")
 def picking(own) -> dict[str, Any]:
     return compose_learning([*own, *SMALL, *PICKING])
@@ -233,6 +273,11 @@ def test_a_run_takes_its_negatives_from_an_agent_that_picks(own, folder):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
+        (
+            ["selector=learned", "selector.checkpoint={folder}", "selector.tfidf=top"],
+            "instead of the agent; leave it out",
+        ),
+        (["selector=learned", "selector.checkpoint={folder}", "policy.candidates=8"], "as policy=fixed"),
         (["policy=learned", "policy.checkpoint=nowhere"], "nowhere"),
         (["policy=learned", "policy.checkpoint=.", "function=[bm25,tfidf]"], "give function=[bm25,random]"),
         (["policy=learned", "policy.checkpoint=.", "training.batch_size=16"], "give training.batch_size=8"),
@@ -301,3 +346,58 @@ def test_the_study_that_a_learning_proposes_is_of_its_own_ranker_and_functions(t
     assert {run.config[CHOICES]["ranker"] for run in runs} == {"feed_forward"}  # a study's own experiment has another
     assert {tuple(run.config["function"]) for run in runs} == {("bm25", "random")}
     assert {run.config[CHOICES]["scale"] for run in runs} == {"tiny"}
+
+
+@pytest.mark.parametrize("folder", ["a,b", "agent (1)", "~x", "it's"])
+@pytest.mark.parametrize("picks", [[], ["actions=documents"]])
+def test_the_study_that_a_learning_proposes_names_one_agent_whatever_its_folder_is_called(folder, picks):
+    overrides = [*picks, "collection=pydocs", "scale=tiny"]
+    proposed = _comparison(compose_learning(overrides), overrides, f"outputs/{folder}")
+    part = "selector" if picks else "policy"
+    runs, _ = started(STUDY, [*proposed, "seeds=1", "out=elsewhere"]).plan.runs()
+    assert [run.config[part].get("checkpoint") for run in runs] == [f"outputs/{folder}", None]
+
+
+def test_a_result_names_the_command_that_compares_its_agent(tmp_path, monkeypatch):
+    """With the collection that it learned on, and chance."""
+    monkeypatch.chdir(tmp_path)
+    Path("pairs.csv").write_text("query,positive\nwhat eats moths,bats do\n")
+    typed = ["collection=pairs", "collection.path=pairs.csv", "ranker=static", "scale=tiny", "selector=uniform"]
+    LearnRequest(compose_learning(typed), typed, Storage("a,b")).record(Artifacts().collection(compose(typed)))
+    program, verb, *overrides = shlex.split(LearningResult("a,b").comparison_command)
+    assert (program, verb) == ("pyrite", "study")
+    runs, _ = started(STUDY, [*overrides, f"out={tmp_path / 'out'}"]).plan.runs()
+    assert {run.config["collection"]["path"] for run in runs} == {"pairs.csv"}
+    assert {run.config["policy"].get("checkpoint") for run in runs} == {"a,b", None}
+
+
+def shown_of(facts: dict[str, Any], config: dict[str, Any], undisturbed: Any, folder: Path, console: Any) -> str:
+    """What a learning prints if its agent has these facts."""
+    agent, episodes = undisturbed
+    (folder / FILE).write_bytes(replace(agent, facts=facts).to_bytes())
+    show(episodes, config, [], Storage(str(folder)), console)
+    return console.file.getvalue()
+
+
+def test_imitation_without_held_out_queries_has_no_share_of_them(config, undisturbed, tmp_path, console):
+    figures = {"before": math.nan, "after": math.nan, "learned": 0.3}
+    said = shown_of({"imitation": figures}, config, undisturbed, tmp_path, console)
+    assert "share of picks that are BM25's documents: 30% on the training queries" in " ".join(said.split())
+    figures = {"before": 0.1, "after": 0.2, "learned": 0.3}
+    said = shown_of({"imitation": figures}, config, undisturbed, tmp_path, console)
+    assert "10% before and 20% after on held-out queries, 30% on the training" in " ".join(said.split())
+
+
+def test_episodes_of_which_no_progress_was_reported_are_tracked_at_the_end(undisturbed):
+    """Progress is sent once per second, and a learning that has converged ends before it has all episodes."""
+    episodes, sent = undisturbed[1], list[tuple[int, float]]()
+    tracking: Any = SimpleNamespace(
+        begin=lambda run: None,
+        log=lambda name, step, numbers: sent.append((step, numbers["learned/return"])),
+        end=lambda *arguments: None,
+        events=SimpleNamespace(emit=lambda *arguments, **facts: None),
+    )
+    tracked = TrackedEpisodes(tracking, TrackedRun("study", {"seed": "0"}, ""))
+    tracked.update(LearningProgress(episodes.to_dicts()[:1], 1, 100))
+    tracked.end(episodes)
+    assert sent == list(enumerate(episodes["return"].to_list(), 1))
