@@ -64,7 +64,11 @@ def results_of(folder: Path) -> list[Result]:
 
 
 def archive(folder: Path) -> None:
-    """Write the results of a step into one file beside its folder, a line each. A step continues from it too."""
-    lines = [json.dumps(result) for result in results_of(folder)]
+    """Write the results of a step into one file beside its folder, a line each, to six decimals.
+
+    A step continues from it too.
+    """
+    texts = map(json.dumps, results_of(folder))
+    lines = [json.dumps(json.loads(text, parse_float=lambda number: round(float(number), 6))) for text in texts]
     with replace_file(folder.with_suffix(".jsonl")) as temporary:
         temporary.write_text("".join(f"{line}\n" for line in lines))

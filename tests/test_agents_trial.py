@@ -1,5 +1,6 @@
 """The trial of the paper's agent: its intervals, its units, and the planted effect."""
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from benchmarks import agents_control
 from benchmarks.agents_control import Control, controlled, controls, fixed
 from benchmarks.agents_credit import critic, effect
 from benchmarks.agents_report import of_queries, welch
-from benchmarks.agents_trial import CHOSEN, best_rates, room
+from benchmarks.agents_trial import CHOSEN, best_rates, main, room
 from benchmarks.unit_files import Unit, archive, conduct, results_of
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_both_sides_are_samples():
@@ -62,6 +65,14 @@ def test_a_step_continues_from_its_archive(tmp_path):
     assert ran == ["one", "two", "three"]
     assert [each["unit"] for each in results_of(tmp_path / "step")] == ["one", "three", "two"]
     assert len((tmp_path / "step.jsonl").read_text().splitlines()) == 2
+
+
+def test_the_page_has_what_the_archive_reports(capsys):
+    main(["report", str(ROOT / "docs/experiments/data/agents_trial")])
+    page = (ROOT / "docs/experiments/agents_trial.md").read_text("utf-8").replace("−", "-")
+    rows = [line for line in capsys.readouterr().out.splitlines() if re.match(r"\| \w.*\d", line)]
+    assert len(rows) > 10
+    assert [row for row in rows if re.sub(r"\b0\.(?=\d)", ".", row) not in page] == []
 
 
 def test_an_oracle_is_ahead_of_bm25_if_its_first_ranks_are_hidden_positives(tmp_path):
