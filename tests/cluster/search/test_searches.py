@@ -184,6 +184,31 @@ def test_methods_have_searches_of_their_own():
     assert len(searches(points(labelled, [], sweep[-1:]), swept_keys(sweep[-1:]))) == 2
 
 
+RATE, MARGIN = '{optimizer.lr: "interval(0.1,1)"}', '{guard.relative: "interval(0.05,0.2)"}'
+
+
+@pytest.mark.parametrize(
+    ("methods", "more", "searched", "known"),
+    [
+        (f"{RATE},{MARGIN}", "", [["optimizer.lr"], ["guard.relative"]], 0),
+        (f"{{function: bm25}},{MARGIN}", "", [["guard.relative"]], 1),  # the plain method is planned as usual
+        (f"{RATE},{MARGIN}", "training.batch_size=16,32", [["optimizer.lr"], ["guard.relative"]], 0),
+        ('{guard.relative: "interval(0.01,0.02)"},' + MARGIN, "", [["guard.relative"]] * 2, 0),
+    ],
+)
+def test_methods_that_no_choice_tells_apart_have_a_search_each(methods, more, searched, known, tmp_path):
+    """Each line of `methods=` runs."""
+    lines = f"methods=[{methods}]".replace("{", "{selector: uniform, ")
+    given = ["function=bm25", "seeds=1", "samples=3", "search=optuna", *more.split(), f"out={tmp_path}", lines]
+    study = started(STUDY, given).plan
+    runs, adaptive = study.runs()
+    found = OptunaRuns(study, adaptive, lambda config: MADE_OF)
+    assert [search.points[0].drawn for search in found.searches] == searched
+    assert sum(len(search.points) for search in found.searches) == len(adaptive)
+    played(found, best=lambda config: 0.5)
+    assert (len(runs), len(found.proposed)) == (known, 3 * len(searched))
+
+
 def test_few_combinations_are_all_run_and_what_a_sampler_can_not_search_is_refused(tmp_path):
     for sampler, more, says in (
         ("cmaes", "training.batch_size=16,32", "training.batch_size is a choice among values"),
@@ -400,6 +425,13 @@ def test_methods_are_never_stopped_for_another():
     assert reach(search, "run0", 1, 0.0)  # nothing was drawn for it
     assert not reach(search, "a1", 1, 0.1)
     assert list(search.stopped) == ["a1"]
+    # Methods that differ in what is drawn alone; a chosen part has options that others lack.
+    search.enter([
+        Planned("c0", ("policy=a", "optimizer=adam", "optimizer.eps=1"), (), CONFIG, ("optimizer.eps", "optimizer")),
+        Planned("c1", ("policy=a", "optimizer=lazy"), (), CONFIG, ("optimizer",)),
+    ])  # fmt: skip
+    assert reach(search, "c0", 1, 0.1)
+    assert not reach(search, "c1", 1, 0.0)
 
 
 def test_what_earlier_commands_have_stopped_stays_stopped(tmp_path):
