@@ -22,7 +22,7 @@ from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.executors.local import LocalExecutor
 from pyrite.cluster.executors.task import Done, Task
 from pyrite.cluster.output.event_log import EventLog
-from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.storage import Storage, Unwritable
 from pyrite.cluster.plan.searches import searches
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, is_baseline, plan, points, swept_keys
@@ -117,6 +117,20 @@ def test_a_run_that_failed_and_is_repeated_changes_no_later_proposal(parallel, t
     assert [planned.name for planned in second.proposed] == [planned.name for planned in third.proposed] == names
     assert [search.finished for search in (first, second, third)] == [0, 11, 12]
     assert second._results[names[6]] == 0
+
+
+def test_a_result_that_can_not_be_kept_ends_the_search_and_changes_no_later_proposal(tmp_path):
+    undisturbed, _ = played(searched(SWEEP, 6, Storage(str(tmp_path / "whole"))))
+    storage = Storage(str(tmp_path / "full"))
+    search = searched(SWEEP, 6, storage)
+    search.start(EventLog(storage))
+    task = search.next()
+    assert isinstance(task, Task)
+    with pytest.raises(Unwritable, match="the disk is full"):
+        search.ended(Done(task, error=Unwritable("the disk is full", "out")))
+    assert not list(EventLog.read(storage))
+    assert [planned.name for planned in search.left] == [task.key]
+    assert played(searched(SWEEP, 6, storage))[0] == undisturbed
 
 
 ALTERNATIVES = [
