@@ -30,6 +30,7 @@ from pyrite.cluster.executors.ray_tasks import RayExecutor
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.resources import room_for
 from pyrite.cluster.executors.task import Executor, Once, Task, located
+from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.result_store import begun_again_lines, outdated_lines, unfinished
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.cluster.plan.extension import COMPARISON, GROWING
@@ -352,6 +353,8 @@ class StudyWork(Work):
             located(f"{END}:renew")(**arguments, artifacts=self.artifacts)
 
     def report(self, console: Console) -> int:
+        if not self.load.left:  # a search of which nothing is left is copied to the user's storage all the same
+            self.proposals.start(EventLog(self.plan.storage))
         arguments: dict[str, Any] = {
             "storage": self.plan.storage,
             "runs": self._planned,

@@ -1,6 +1,7 @@
 """Searches by Optuna, runs that a scheduler of Ray Tune stops, and seeds that are handed out until all is decided."""
 
 import shlex
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +24,8 @@ from pyrite.cluster.executors.local import LocalExecutor
 from pyrite.cluster.executors.task import Done, Task
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.storage import Storage, Unwritable
-from pyrite.cluster.plan.searches import searches
+from pyrite.cluster.plan.point import Point
+from pyrite.cluster.plan.searches import Search, searches
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, is_baseline, plan, points, swept_keys
 from pyrite.cluster.runs.outcome import Outcome, mean_best, read_outcome, write_outcome
@@ -334,19 +336,47 @@ def test_callbacks_hear_of_trials_and_those_of_a_folder_are_trusted_by_name_alon
         continued([], saved, plan.storage)
 
 
-def test_results_are_copied_and_a_resumed_search_replaces_them(tmp_path):
+def test_results_are_copied_and_a_resumed_search_replaces_its_own(tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path / 'search.db'}"
-    search = optuna.create_study(direction="maximize")
-    trial = search.ask({"optimizer.lr": optuna.distributions.FloatDistribution(1e-4, 1e-2, log=True)})
-    result = search.tell(trial, 0.25)
+
+    def search(folder: str, place: str, samples: int, begins: bool = True) -> None:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / folder)
+        storage = Storage(place)
+        options = {"samples": samples, "seeds": 1, "search_storage": url}
+        found = OptunaRuns(StudyPlan(options, SWEEP, {}, storage), points([], [], SWEEP), lambda config: MADE_OF)
+        log = EventLog(storage)
+        if begins:
+            log.emit("began")
+            found.start(log)
+            played(found)
+
+    def copied() -> list[int]:
+        return sorted(study.n_trials for study in optuna.get_all_study_summaries(url))
+
+    search("a", "out", 1)
+    search("b", "out", 2)
+    assert copied() == [1, 2]
+    search("b", "out", 3, begins=False)  # as a command that is refused after this
+    assert copied() == [1, 2]
+    search("b", "out", 3)
+    assert copied() == [1, 3]
+    search(".", "b/out", 3)  # from another working folder, with nothing left to run
+    assert copied() == [1, 3]
+    shutil.rmtree(tmp_path / "b" / "out")
+    search("b", "out", 2)  # another study of the same path, as on another machine
+    assert copied() == [1, 2, 3]
+
+
+def test_the_names_of_copies_differ_however_long_they_are(tmp_path):
+    methods = [Search(("x" * 600, last), (Point((), ()),), ()) for last in "ab"]
+    stored = StoredSearch(f"sqlite:///{tmp_path / 'search.db'}")
     for _ in range(2):
-        stored = StoredSearch(url, ["a", "b"])
-        stored.add(1, result)
-        assert [len(optuna.load_study(study_name=name, storage=url).trials) for name in "ab"] == [0, 1]
-    (copied,) = optuna.load_study(study_name="b", storage=url).trials
-    assert (copied.value, copied.params) == (0.25, trial.params)
+        stored.create(EventLog(Storage(str(tmp_path / "out"))), methods)
+        names = optuna.get_all_study_names(stored.url)
+        assert [len(name) for name in names] == [512, 512]
     with pytest.raises(BadInput, match=r"can't be opened .*sqlite:///search.db"):
-        StoredSearch("nothing://x", ["a"])
+        StoredSearch("nothing://x")
 
 
 EPOCHS = 6
