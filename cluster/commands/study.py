@@ -245,14 +245,10 @@ class StudyWork(Work):
                 for done in executor.run(source, watch=watch, retries=plan.options["retries"], stop=budget.spent):
                     raise_unwritable(done)
                     self.ended.add(done.task.key)
-                    seeds.check(self._config(done.task.key), (done.value or {}).get("learned"))
+                    seeds.check(done.task.arguments["config"], (done.value or {}).get("learned"))
             watch.record_states()
         warn_of_unread(self.runs, plan.storage)
         self.errors = watch.errors
-
-    def _config(self, name: str) -> dict[str, Any]:
-        """Return the configuration of a run."""
-        return next(each.config for each in [*self._planned, *self.repeated] if each.name == name)
 
     def _seeds(self) -> SeedsAct:
         """Return what compares the weights of different seeds, with those of the runs that are finished."""
