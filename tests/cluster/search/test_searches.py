@@ -323,6 +323,16 @@ def test_what_makes_no_sense_is_refused(options, says, base, tmp_path, refusal):
     assert says in refusal("study", *base, *asked, *options)
 
 
+def test_a_time_budget_that_is_none_is_refused_before_a_study_goes_on(base, tmp_path):
+    plan = started(STUDY, [*base, "policy=fixed", "function=bm25", f"out={tmp_path}"]).plan
+    saved = {"study": plan.options, "overrides": plan.arguments, "design": plan.design}
+    for budget in ("0", "abc", "''"):
+        with pytest.raises(BadInput, match="write 2h, 30m, 1h30m or 90s"):
+            continued([f"time_budget={budget}"], saved, plan.storage)
+    for budget in ("2h", "30m", "1h30m", "90s", "null"):
+        continued([f"time_budget={budget}"], saved, plan.storage)
+
+
 def test_callbacks_hear_of_trials_and_those_of_a_folder_are_trusted_by_name_alone(base, tmp_path):
     (made,) = built_as(Callback, ["ray.tune.Callback"], "callbacks", "user")
     assert type(made) is Callback
