@@ -6,7 +6,6 @@ import argparse
 import logging
 import os
 import shlex
-import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
@@ -147,7 +146,10 @@ def _recorded(
 
 @contextmanager
 def _removal_reported(storage: Storage | None) -> Iterator[None]:
-    """Report that the output folder was removed during the run, and remove what was written into it since."""
+    """Report that the output folder was removed during the run, also if there is another folder now.
+
+    What is in that one is left: it may be the user's, or of another command.
+    """
     if storage is None or not storage.local:
         yield
         return
@@ -169,8 +171,8 @@ def _removal_reported(storage: Storage | None) -> Iterator[None]:
 
 
 def _removed(storage: Storage) -> BadInput:
-    shutil.rmtree(storage.path(""), ignore_errors=True)  # made by this command since, without a configuration
-    return BadInput("was removed during the run", storage.place, "give the command again")
+    remedy = "delete what was written there since, or choose another out=, and give the command again"
+    return BadInput("was removed during the run", storage.place, remedy)
 
 
 @contextmanager

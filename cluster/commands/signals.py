@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -33,7 +34,8 @@ def handled_signals(restore: bool) -> Iterator[None]:
     """Raise `Terminated` in the main thread on SIGTERM and SIGHUP. SIGHUP stays ignored under `nohup`.
 
     A signal whose interrupt Python ignores, because it arrived in a finalizer or while garbage was collected, is sent
-    again. A full disk shows no traceback of a thread or a finalizer: the command reports it in one line.
+    again; if it arrived after a fork, the lock is released that it kept from being released. A full disk shows no
+    traceback of a thread or a finalizer: the command reports it in one line.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -42,6 +44,7 @@ def handled_signals(restore: bool) -> Iterator[None]:
     of_threads = threading.excepthook
 
     def again(ignored: sys.UnraisableHookArgs) -> None:
+        _release_after_fork(ignored.object)
         if _is_full(ignored.exc_value):
             return None
         if not isinstance(ignored.exc_value, KeyboardInterrupt):
@@ -67,6 +70,16 @@ def handled_signals(restore: bool) -> Iterator[None]:
             sys.unraisablehook, threading.excepthook = usual, of_threads
         for signum, handler in before.items() if restore else ():
             signal.signal(signum, handler)
+
+
+def _release_after_fork(hook: object) -> None:
+    """Release the lock of `logging`, if the hook that does so after each fork was interrupted before it had done so.
+
+    Any thread that logs would wait for it for ever. From Python 3.13 on, the hook is no code that can be interrupted.
+    """
+    lock = vars(logging)["_lock"]
+    if hook is vars(logging).get("_releaseLock", lock) and lock._is_owned():
+        lock.release()
 
 
 def _is_full(error: BaseException | None) -> bool:

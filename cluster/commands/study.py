@@ -30,6 +30,7 @@ from pyrite.cluster.executors.ray_tasks import RayExecutor
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.resources import room_for
 from pyrite.cluster.executors.task import Executor, Once, Task, located
+from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.result_store import begun_again_lines, outdated_lines, unfinished
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.cluster.plan.extension import COMPARISON, GROWING
@@ -244,14 +245,10 @@ class StudyWork(Work):
                 for done in executor.run(source, watch=watch, retries=plan.options["retries"], stop=budget.spent):
                     raise_unwritable(done)
                     self.ended.add(done.task.key)
-                    seeds.check(self._config(done.task.key), (done.value or {}).get("learned"))
+                    seeds.check(done.task.arguments["config"], (done.value or {}).get("learned"))
             watch.record_states()
         warn_of_unread(self.runs, plan.storage)
         self.errors = watch.errors
-
-    def _config(self, name: str) -> dict[str, Any]:
-        """Return the configuration of a run."""
-        return next(each.config for each in [*self._planned, *self.repeated] if each.name == name)
 
     def _seeds(self) -> SeedsAct:
         """Return what compares the weights of different seeds, with those of the runs that are finished."""
@@ -352,6 +349,8 @@ class StudyWork(Work):
             located(f"{END}:renew")(**arguments, artifacts=self.artifacts)
 
     def report(self, console: Console) -> int:
+        if not self.load.left:  # a search of which nothing is left is copied to the user's storage all the same
+            self.proposals.start(EventLog(self.plan.storage))
         arguments: dict[str, Any] = {
             "storage": self.plan.storage,
             "runs": self._planned,

@@ -49,8 +49,6 @@ def plan(arguments: list[str]) -> StudyPlan:
         "seed= and seeds= say two things",
         remedy="give one of them",
     )
-    if options["time_budget"] is not None:
-        seconds_of(options["time_budget"], "time_budget")
     options["out"] = output_place(options["out"], "study")
     return StudyPlan(options, of_runs, design, Storage(options["out"]))
 
@@ -89,6 +87,8 @@ def check_change(verb: Verb, text: str, folder: str) -> None:
 
 def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     options = _with_data(_composed(overrides), overrides)
+    if options["time_budget"] is not None:
+        seconds_of(options["time_budget"], "time_budget")
     for key in ("callbacks", "stoppers"):
         options[key] = [as_node(each) for each in options[key]]
     name, design = options.pop(CHOICES)["experiment"], options.pop("experiment")

@@ -259,6 +259,7 @@ VERBS: dict[str, Usage] = {
         "examples:\n  ray start --head && pyrite submit study scale=small seeds=2 out=outputs/s\n"
         "  pyrite submit --address http://head:8265 --shared /mnt/lab --cpus 1 study seeds=20 out=/mnt/lab/s\n"
         "  pyrite submit --detach learn agent=ppo_returns out=s3://lab/agent\n"
+        "  pyrite submit study study.yaml out=s3://lab/s\n"
         "  pyrite submit study --resume s3://lab/s",
         runs="pyrite.cluster.jobs.submission:run_verb",
         arguments=(
@@ -398,10 +399,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if arguments and not arguments[0].startswith("-") and arguments[0] not in VERBS:
         raise _no_verb(arguments[0])
     chosen, more = _parsed(arguments)
-    usage = VERBS[chosen.verb]
+    words = VERBS[getattr(chosen, "sent", chosen.verb)].words  # those of the verb that a job runs
     given = [*getattr(chosen, "overrides", []), *more]  # overrides behind an option
-    chosen.words = [text for text in given if usage.words.includes(text)]
-    if chosen.words and not usage.words.shown:
+    chosen.words = [text for text in given if words.includes(text)]
+    if chosen.words and not words.shown:
         raise not_an_override(chosen.words[0])
     chosen.overrides = with_named(chosen, [text for text in given if text not in chosen.words])
     return chosen

@@ -242,9 +242,11 @@ def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str
     """Return the overrides of a command line, with its other words as overrides.
 
     These are the ranker of `rank`, the runs and judgements of `evaluate`, the folders of `audit`, the file of `study`
-    and `--relabel`. A study's baseline is a line of key=value pairs, which Hydra reads as one text only in quotes.
+    and `--relabel`; of `submit` those of the verb that a job runs. A study's baseline is a line of key=value pairs,
+    which Hydra reads as one text only in quotes.
     """
-    of_words = WORDS[chosen.verb](chosen.words, set(map(key_of, overrides))) if chosen.verb in WORDS else ()
+    verb = getattr(chosen, "sent", chosen.verb)
+    of_words = WORDS[verb](chosen.words, set(map(key_of, overrides))) if verb in WORDS else ()
     of_flags = [write(value) for name, write in FLAGS.items() if (value := getattr(chosen, name, None))]
     return list(map(quoted_baseline, [*of_words, *overrides, *of_flags]))
 

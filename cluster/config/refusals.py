@@ -141,11 +141,18 @@ def _no_labels(key: str, value: Any, _: str) -> BadInput:
     return BadInput(what, remedy="give words, as labels=[not,partly,fully], or words by grades, as labels={0:not,1:so}")
 
 
+def _of_ray(key: str, value: Any, _: str) -> BadInput:
+    option = key.removesuffix(f".{value}.[key]")
+    remedy = f"leave it out; cores, GPUs and memory are options next to it, as {option.removesuffix('custom')}cpu=2"
+    return BadInput(f"{value} is no custom resource", option, remedy)
+
+
 Refusal = Callable[[str, Any, str], BadInput]
 OF_ERRORS: Mapping[str, Refusal] = {
     r"missing .*": missing,
     r"(list_type|literal_error) topics .*": _no_topics,
     r"\w+ labels.*": _no_labels,
+    r"value_error (\w+\.)?custom\..*": _of_ray,
     r"extra_forbidden .*": lambda key, _, config: no_option(key, config),
     r"\w+ negatives int .*": _of_each_function,
     r"\w+ methods\.\d+ .*": _no_method,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
 import tempfile
 import threading
@@ -129,15 +128,18 @@ def _short_folder() -> dict[str, Any]:
 
 @contextmanager
 def _kept_signal_handlers() -> Iterator[None]:
-    """Put back the handler of SIGTERM, which Ray replaces by one that exits at once."""
+    """Keep the handler of SIGTERM, which Ray replaces by one that exits at once, as the first step of its start."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handler = signal.getsignal(signal.SIGTERM)
+    from ray._private import utils
+
+    replace = utils.set_sigterm_handler
+    vars(utils).update(set_sigterm_handler=lambda handler: None)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, handler)
+        vars(utils).update(set_sigterm_handler=replace)
 
 
 @contextmanager

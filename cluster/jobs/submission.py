@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import NonNegativeFloat, TypeAdapter, ValidationError
 from rich.console import Console
 
+from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.quoting import quoted
 from pyrite.cluster.config.secrets import concealed
 from pyrite.cluster.jobs.job_options import Access, runtime_environment, variables
@@ -157,6 +158,12 @@ def job_arguments(chosen: argparse.Namespace, job: str, paths: ClusterPaths) -> 
     others = paths.inputs(others)
     if chosen.resume is not None:
         return [chosen.sent, "--resume", paths.output(chosen.resume, "--resume"), *others]
+    refuse(
+        out is None and "resume" in map(key_of, others),
+        "resume=auto goes on in a folder",
+        "resume",
+        "name it with out=FOLDER",
+    )
     if out is None and chosen.sent == "train":  # which writes nothing without out=
         return [chosen.sent, *others]
     place = _place_for(job, paths) if out is None else out

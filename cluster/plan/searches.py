@@ -69,14 +69,32 @@ class Search:
 
 
 def searches(points: Sequence[Point], swept: Set[str]) -> list[Search]:
-    """Group points into searches: those that differ only in keys that a sampler may choose."""
+    """Group points into searches: those that differ only in keys that a sampler may choose.
+
+    If no choice tells points apart, as with lines of `methods=` that differ in their intervals alone, those of the same
+    intervals have a search each.
+    """
     chosen = [key for key in swept if not is_compared(key)]
     groups: defaultdict[tuple[tuple[str, ...], str | None], list[Point]] = defaultdict(list)
     for point in points:
         method = tuple(text for text in point.overrides if not is_within(key_of(text), chosen))
         groups[method, point.label].append(point)
     by_depth = sorted(chosen, key=lambda key: (key.count("."), key))
-    return [_search(method, members, by_depth) for (method, _), members in groups.items()]
+    return [
+        _search(method, members, by_depth)
+        for (method, _), alternatives in groups.items()
+        for members in _told_apart(alternatives, by_depth)
+    ]
+
+
+def _told_apart(points: Sequence[Point], chosen: Sequence[str]) -> list[list[Point]]:
+    """Return points in groups whose members differ in values of chosen keys: all together, if they do."""
+    if len({tuple(value_of(point, key) for key in chosen) for point in points}) == len(points):
+        return [list(points)]
+    by_intervals: defaultdict[object, list[Point]] = defaultdict(list)
+    for point in points:
+        by_intervals[point.intervals].append(point)
+    return list(by_intervals.values())
 
 
 def _search(method: tuple[str, ...], members: Sequence[Point], chosen: Sequence[str]) -> Search:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, cast
@@ -94,9 +95,8 @@ class OptunaRuns(Proposals):
             optuna.create_study(direction="maximize", sampler=_sampler(sampler, seed, self.parallel))
             for seed in _seeds(self.searches)
         ]
-        names = [f"{plan.storage.place} {' '.join(search.method)}" for search in self.searches]
         url = options.get("search_storage")
-        self._shown = StoredSearch(url, names) if url else None
+        self._shown = StoredSearch(url) if url else None
         self._open: list[list[tuple[optuna.Trial, list[Planned]]]] = [[] for _ in self.searches]
         self._left = [self.samples] * len(self.searches)
         self._results: dict[str, float | None] = {}
@@ -168,6 +168,11 @@ class OptunaRuns(Proposals):
 
     def start(self, log: EventLog) -> None:
         self._log = log
+        if self._shown is not None:
+            self._shown.create(log, self.searches)
+            for method, study in enumerate(self._studies):
+                for trial in study.get_trials(states=[optuna.trial.TrialState.COMPLETE]):
+                    self._shown.add(method, trial)
 
     def _key(self, planned: Planned) -> tuple[str, str]:
         """Return the name of a run, and a digest of what its result would be built from now."""
@@ -189,32 +194,54 @@ _log = logging.getLogger(__name__)
 
 
 class StoredSearch:
-    """One study of Optuna per method in a database.
+    """One study of Optuna per method in a database, which other searches may use too.
 
-    It only receives results: what is proposed next never depends on it. A resumed search replaces its earlier studies.
+    It only receives results: what is proposed next never depends on it. A resumed search replaces its own studies.
 
     Args:
         url: the storage, such as `sqlite:///search.db`.
     """
 
-    def __init__(self, url: str, names: Sequence[str]) -> None:
+    def __init__(self, url: str) -> None:
         # Optuna would read pickles from it.
         refuse(url.startswith("redis"), "is no database of SQL", url, "give a URL such as sqlite:///search.db")
-        try:
-            storage = optuna.storages.get_storage(url)
-            known = set(optuna.get_all_study_names(storage))
-            self._studies = []
-            for name in (name[:LONGEST_NAME] for name in names):
-                if name in known:
-                    optuna.delete_study(study_name=name, storage=storage)
-                self._studies.append(optuna.create_study(study_name=name, storage=storage, direction="maximize"))
-        except Exception as error:  # of any database and driver
-            reason = " ".join(str(error).split())[:200]
-            raise BadInput(f"can't be opened ({reason})", url, "give a URL such as sqlite:///search.db") from None
+        self.url = url
+        self._studies: list[optuna.Study] = []
+        with self._opening():
+            self._storage = optuna.storages.get_storage(url)
+
+    def create(self, log: EventLog, searches: Sequence[Search]) -> None:
+        """Create the studies of searches, in place of those that an earlier command has left.
+
+        A name ends with a digest of the output folder, by its path and its first event: `out=o` is the name of a folder
+        in many places, and a path of many machines.
+        """
+        log.flush()
+        folder, began = log.storage.path(""), log.read(log.storage)[:1]
+        with self._opening():
+            known = optuna.get_all_study_names(self._storage)
+            for search in searches:
+                words = [*filter(None, [search.points[0].label]), *search.method]
+                intervals = sorted({str(each) for point in search.points for each in point.intervals})
+                end = f" {digest([folder, began, words, intervals])}"
+                for name in known:
+                    if name.endswith(end):
+                        optuna.delete_study(study_name=name, storage=self._storage)
+                name = " ".join([log.storage.place, *words])[: LONGEST_NAME - len(end)] + end
+                self._studies.append(optuna.create_study(study_name=name, storage=self._storage, direction="maximize"))
 
     def add(self, method: int, trial: optuna.trial.FrozenTrial) -> None:
-        """Copy a trial with its result. If the storage is lost, the search continues without it."""
+        """Copy a trial with its result, once there is a study for it. If the storage is lost, the search goes on."""
         try:
-            self._studies[method].add_trial(trial)
+            for study in self._studies[method : method + 1]:
+                study.add_trial(trial)
         except Exception as error:
             _log.warning("search.storage lacks trial %d: %s", trial.number, error)
+
+    @contextmanager
+    def _opening(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # of any database and driver
+            reason = " ".join(str(error).split())[:200]
+            raise BadInput(f"can't be opened ({reason})", self.url, "give a URL such as sqlite:///search.db") from None

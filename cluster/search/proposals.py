@@ -12,6 +12,7 @@ from pyrite.cluster.output.provenance import differences
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned
 from pyrite.cluster.runs.outcome import Outcome, read_outcome
+from pyrite.cluster.telemetry.run_watch import raise_unwritable
 
 MadeOf = Callable[[dict[str, Any]], Mapping[str, str]]
 
@@ -56,7 +57,13 @@ class Proposals(Tasks, ABC):
         return self.task_of(planned)
 
     def ended(self, done: Done) -> None:
-        """Receive the end of a run, with a result or without."""
+        """Receive the end of a run, with a result or without.
+
+        Raises:
+            Unwritable: if its result could not be kept, as on a full disk. No search learns from that: it ends, and the
+                next command runs the same again.
+        """
+        raise_unwritable(done)
         self.receive(self._running.pop(done.task.key))
 
     @abstractmethod

@@ -14,8 +14,9 @@ import numpy as np
 from ray.tune import Stopper
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
+from pyrite.analysis.methods import LABEL
 from pyrite.cluster.config.build import as_node, build, locate
-from pyrite.cluster.config.override import without
+from pyrite.cluster.config.override import is_within, without
 from pyrite.cluster.config.trust import Trust, check_classes
 from pyrite.cluster.executors.hooks import HookErrors
 from pyrite.cluster.executors.task import STEP, VALUE, step_of
@@ -61,7 +62,7 @@ class TrialStopping(Stopping):
         self.make, self.stoppers, self.made_of = make or FIFOScheduler, stoppers, made_of
         self.stopped: dict[str, Stop] = {}
         self._curves: dict[str, dict[int, float]] = {}
-        self._searches: dict[tuple[str, ...], TrialScheduler] = {}
+        self._searches: dict[object, TrialScheduler] = {}
         self._runs: dict[str, _Stoppable] = {}
         for event in events:
             if event["event"] == "run stopped":
@@ -82,7 +83,9 @@ class TrialStopping(Stopping):
             if before is not None and before.made_of != self.made_of(planned.config):
                 del self.stopped[name]
                 self._curves.pop(name, None)
-            method = tuple(without(planned.overrides, (*planned.drawn, "seed")))
+            varied = frozenset(key for key in planned.drawn if not is_within(key.rpartition(".")[0], planned.drawn))
+            kept = tuple(without(planned.overrides, (*planned.drawn, "seed")))
+            method = kept, varied, dict(planned.swept).get(LABEL)  # methods may differ only in what is drawn for them
             if method not in self._searches:
                 self._searches[method] = self.make()
                 self._searches[method].set_search_properties(VALUE, "max")

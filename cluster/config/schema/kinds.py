@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+OF_RAY = ("CPU", "GPU", "memory", "object_store_memory")
+"""Resources that every node has; custom ones of these names would replace what is asked for."""
+
+
+def _not_rays(name: str) -> str:
+    if name in OF_RAY:
+        raise ValueError(name)
+    return name
+
 
 Count = Annotated[int, Field(ge=1)]
 Names = Annotated[list[str | int], Field(min_length=1)]
@@ -15,7 +25,7 @@ Name = Annotated[str, Field(min_length=1)]
 Cores = Annotated[int | float, Field(gt=0)]
 """A fraction of a core is allowed."""
 Gigabytes = Annotated[float, Field(gt=0)]
-Custom = dict[str, Annotated[float, Field(gt=0)]]
+Custom = dict[Annotated[str, AfterValidator(_not_rays)], Annotated[float, Field(gt=0)]]
 """Amounts of custom resources of a cluster."""
 Measures = Annotated[list[str], Field(min_length=1)]
 Split = Literal["train", "dev", "test", "all"]

@@ -1,11 +1,13 @@
 """Commands that the system ends, that are resumed from another folder, and output that is not UTF-8."""
 
 import io
+import logging
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from argparse import Namespace
 from collections.abc import Iterator
@@ -21,7 +23,7 @@ from pyrite.cluster.commands import conduct
 from pyrite.cluster.commands.experiment import verb_named
 from pyrite.cluster.commands.first_folder import STARTED_IN, absolute, entered, recorded_folder
 from pyrite.cluster.commands.resuming import read
-from pyrite.cluster.commands.signals import Terminated, exit_code, handled_signals
+from pyrite.cluster.commands.signals import Terminated, _release_after_fork, exit_code, handled_signals
 from pyrite.cluster.commands.study import STUDY
 from pyrite.cluster.executors.session import _modules
 from pyrite.cluster.output.manifest import write_config
@@ -64,6 +66,29 @@ def test_a_signal_that_arrives_in_a_finalizer_is_not_lost(signum, kind):
 
     with pytest.raises(kind), handled_signals(restore=True):
         wait()
+
+
+@pytest.mark.skipif(not hasattr(logging, "_releaseLock"), reason="this hook can't be interrupted")
+def test_a_signal_that_arrives_while_a_process_is_forked_leaves_no_lock_held():
+    """Threads that log, as those of trackers, would wait for ever."""
+    free = list[bool]()
+
+    def look() -> None:
+        free.append(logging._lock.acquire(timeout=5))
+        logging._lock.release()
+
+    def interrupted() -> None:
+        logging._acquireLock()  # before the fork; the hook was interrupted at once, which one fork in thousands shows
+        sys.unraisablehook(SimpleNamespace(exc_value=Terminated(signal.SIGTERM), object=logging._releaseLock))
+        thread.start()
+        time.sleep(60)
+
+    thread = threading.Thread(target=look)
+    with pytest.raises(Terminated), handled_signals(restore=True):
+        interrupted()
+    thread.join()
+    assert free == [True]
+    _release_after_fork(logging._releaseLock)  # interrupted after it had released the lock
 
 
 def test_the_signal_that_arrived_counts_and_one_that_nohup_ignores_stays_ignored():

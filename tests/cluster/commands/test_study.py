@@ -1,19 +1,22 @@
 """The real commands, small."""
 
 import shlex
+import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 from rich.console import Console
 
 from pyrite.cluster.commands.resuming import read
-from pyrite.cluster.commands.study import STUDY
+from pyrite.cluster.commands.study import STUDY, StudyWork
 from pyrite.cluster.config.build import EXTRAS
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.storage import Storage
 from tests.cluster.command_line import command
+from tests.made_up import write_files
 
 FILES = {"config.yaml", "trials.parquet", "queries.parquet", "samplers.parquet", "steps.parquet"}
 FILES |= {"summary.csv", "report.html"}
@@ -160,6 +163,25 @@ def test_a_study_needs_no_package_of_an_extra(base, tmp_path, monkeypatch, refus
     assert command("study", *asked, f"out={tmp_path / 'out'}") == 0
     searched = [*asked, "optimizer.lr=tag(log,interval(1e-4,1e-2))", "search=optuna", "samples=2"]
     assert "pip install 'pyrite-ir[search]'" in refusal("study", *searched, f"out={tmp_path / 'searched'}")
+
+
+def test_a_folder_in_place_of_the_moved_one_is_left_alone(base, tmp_path, monkeypatch, refusal):
+    out, execute = tmp_path / "out", StudyWork.execute
+    asked = [*base, "policy=fixed", "function=random", "selector=uniform", "seeds=1", "local=true", f"out={out}"]
+
+    def swapped(work: StudyWork, *arguments: Any) -> None:
+        execute(work, *arguments)
+        out.rename(tmp_path / "moved")
+        write_files(out, {"thesis.txt": "mine"})
+
+    monkeypatch.setattr(StudyWork, "execute", swapped)
+    said = refusal("study", *asked)
+    assert "out: was removed during the run; delete what was written there since, or choose another out=" in said
+    assert (out / "thesis.txt").read_text() == "mine"
+    monkeypatch.undo()
+    assert "holds other files" in refusal("study", *asked)
+    shutil.rmtree(out)
+    assert command("study", *asked) == 0
 
 
 @pytest.mark.gpu

@@ -53,6 +53,8 @@ OF_RUNS = [
     ("training=5", "training is 5; give a mapping"),
     ("measures=AP@10", "measures is 'AP@10'; give a list, as [A,B]"),
     ("seed=true", "seed is True"),
+    ("resources.custom={CPU:2}", "resources.custom: CPU is no custom resource; leave it out; cores, GPUs and memory"),
+    ("resources.custom={rack_a:1,memory:8}", "are options next to it, as resources.cpu=2"),
     ("cache=[5]", "cache"),
     ("origin=[]", "origin"),
     ("+function.mine=3", "function.mine"),
@@ -169,6 +171,8 @@ OF_RUNS = [
     ("collection=pairs collection.pth=x", "did you mean collection.path=x?"),
 ]
 OF_VERBS = [
+    ("pool", "runs=r qrels=q custom={GPU:1}", "custom: GPU is no custom resource; leave it out; cores"),
+    ("mine", "custom={object_store_memory:1}", "are options next to it, as cpu=2"),
     ("mine", "checkpoint=x ranker=bi_encoder ranker.max_documents=9", "did you mean ranker.max_document=9?"),
     (
         "rank",
@@ -253,6 +257,7 @@ def test_a_misspelt_group_is_named_with_an_option_of_what_would_be_chosen(verb, 
 
 def test_what_fits_is_not_refused():
     check("ranker=bi_encoder ranker.checkpoint=none resources.workers=2 resources.least=2")
+    check("resources.custom={rack_a:0.1} resources.cpu=2")
     for adam in ("adam", "adamw optimizer.lr=1", "lazy_adam optimizer.betas=[0.8,0.9]"):
         check(f"optimizer={adam}")
     check("optimizer._target_=torch.optim.SGD +optimizer.momentum=0.9 +optimizer.nesterov=true")

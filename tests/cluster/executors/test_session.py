@@ -3,14 +3,16 @@
 import ipaddress
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import ray
 
 from pyrite.cluster.executors.address import check_address, is_cluster
-from pyrite.cluster.executors.session import LONGEST_FOLDER, _refusal, _short_folder, session
+from pyrite.cluster.executors.session import LONGEST_FOLDER, _kept_signal_handlers, _refusal, _short_folder, session
 from pyrite.ranking.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -55,6 +57,24 @@ def test_a_local_ray_listens_on_loopback_alone_and_has_a_token(tmp_path):
     for process, address, port in listening:
         host = ipaddress.ip_address(address)
         assert (getattr(host, "ipv4_mapped", None) or host).is_loopback, (process, address, port)
+
+
+def test_a_ray_that_starts_leaves_the_handler_of_sigterm_alone(monkeypatch):
+    """It may take a minute, and a command that is ended then says how to continue it."""
+
+    def node(*_: object, **__: object) -> None:
+        raise RuntimeError("has begun")
+
+    registered: list[int] = []
+    monkeypatch.setattr("ray._private.node.Node", node)
+    monkeypatch.setattr("signal.signal", lambda signum, handler: registered.append(signum))
+    with pytest.raises(RuntimeError, match=r"has begun|ray\.init twice"):  # twice, if other tests have one
+        ray.init(address="local")
+    assert signal.SIGTERM in registered
+    registered.clear()
+    with pytest.raises(RuntimeError), _kept_signal_handlers():
+        ray.init(address="local")
+    assert signal.SIGTERM not in registered
 
 
 def test_a_ray_that_does_not_come_up_is_started_again(monkeypatch):

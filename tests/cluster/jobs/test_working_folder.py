@@ -290,9 +290,28 @@ def test_a_job_that_was_not_told_where_to_write():
         (here, ["study", "seeds=2"], ["study", "seeds=2", "out=/home/me/outputs/job-1"]),
         (shared, ["study"], ["study", "out=/mnt/lab/outputs/job-1"]),
         (elsewhere, ["train", "seed=2"], ["train", "seed=2"]),
+        (here, ["study", "resume=auto", "out=s"], ["study", "resume=auto", "out=/home/me/s"]),
         (elsewhere, ["study", "retries=2", "--resume", "s3://l/s"], ["study", "--resume", "s3://l/s", "retries=2"]),
     ):
         assert job_arguments(parse(["submit", *line]), "job-1", paths) == arguments
+    with pytest.raises(
+        BadInput, match="resume=auto goes on in a folder; name it with out=FOLDER"
+    ):  # no new one each time
+        job_arguments(parse(["submit", "study", "resume=auto"]), "job-1", here)
+
+
+def test_a_file_of_a_study_is_sent_as_overrides(tmp_path, monkeypatch, console):
+    monkeypatch.setattr(submission, "is_this_machine", lambda url, access: False)
+    monkeypatch.chdir(tmp_path)
+    experiment = "title: Mine\nseeds: 2\noverrides: [collection.path=pairs.csv]\nmethods:\n  - [function=bm25]\n"
+    write_files(
+        tmp_path, {"list.yaml": "- collection.path=pairs.csv\n- seeds=2\n", "own.yaml": experiment, "pairs.csv": ""}
+    )
+    for name in ("list.yaml", "own.yaml"):
+        entrypoint = shlex.split(sent(console, "study", name, "scale=tiny", "out=s3://lab/s")["entrypoint"])
+        assert entrypoint[3:] == ["study", *parse(["study", name, "scale=tiny"]).overrides, "out=s3://lab/s"]
+    with pytest.raises(BadInput, match=r"'list\.yaml' is not an override"):
+        parse(["submit", "train", "list.yaml"])
 
 
 def test_unknown_options_and_verbs_are_refused(capsys):

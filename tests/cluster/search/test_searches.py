@@ -1,6 +1,7 @@
 """Searches by Optuna, runs that a scheduler of Ray Tune stops, and seeds that are handed out until all is decided."""
 
 import shlex
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -22,8 +23,9 @@ from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.executors.local import LocalExecutor
 from pyrite.cluster.executors.task import Done, Task
 from pyrite.cluster.output.event_log import EventLog
-from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.plan.searches import searches
+from pyrite.cluster.output.storage import Storage, Unwritable
+from pyrite.cluster.plan.point import Point
+from pyrite.cluster.plan.searches import Search, searches
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, is_baseline, plan, points, swept_keys
 from pyrite.cluster.runs.outcome import Outcome, mean_best, read_outcome, write_outcome
@@ -119,6 +121,20 @@ def test_a_run_that_failed_and_is_repeated_changes_no_later_proposal(parallel, t
     assert second._results[names[6]] == 0
 
 
+def test_a_result_that_can_not_be_kept_ends_the_search_and_changes_no_later_proposal(tmp_path):
+    undisturbed, _ = played(searched(SWEEP, 6, Storage(str(tmp_path / "whole"))))
+    storage = Storage(str(tmp_path / "full"))
+    search = searched(SWEEP, 6, storage)
+    search.start(EventLog(storage))
+    task = search.next()
+    assert isinstance(task, Task)
+    with pytest.raises(Unwritable, match="the disk is full"):
+        search.ended(Done(task, error=Unwritable("the disk is full", "out")))
+    assert not list(EventLog.read(storage))
+    assert [planned.name for planned in search.left] == [task.key]
+    assert played(searched(SWEEP, 6, storage))[0] == undisturbed
+
+
 ALTERNATIVES = [
     *SWEEP, "optimizer=adam,lazy_adam", "optimizer.weight_decay=interval(0,0.1)", "training.batch_size=16,32",
 ]  # fmt: skip
@@ -182,6 +198,31 @@ def test_methods_have_searches_of_their_own():
     assert found[0].parameter("optimizer.lr", found[0].points[1]) == "optimizer.lr (adamw)"
     labelled = [["optimizer=adam"], ["optimizer=adamw"]]  # what an experiment compares is no setting of a search
     assert len(searches(points(labelled, [], sweep[-1:]), swept_keys(sweep[-1:]))) == 2
+
+
+RATE, MARGIN = '{optimizer.lr: "interval(0.1,1)"}', '{guard.relative: "interval(0.05,0.2)"}'
+
+
+@pytest.mark.parametrize(
+    ("methods", "more", "searched", "known"),
+    [
+        (f"{RATE},{MARGIN}", "", [["optimizer.lr"], ["guard.relative"]], 0),
+        (f"{{function: bm25}},{MARGIN}", "", [["guard.relative"]], 1),  # the plain method is planned as usual
+        (f"{RATE},{MARGIN}", "training.batch_size=16,32", [["optimizer.lr"], ["guard.relative"]], 0),
+        ('{guard.relative: "interval(0.01,0.02)"},' + MARGIN, "", [["guard.relative"]] * 2, 0),
+    ],
+)
+def test_methods_that_no_choice_tells_apart_have_a_search_each(methods, more, searched, known, tmp_path):
+    """Each line of `methods=` runs."""
+    lines = f"methods=[{methods}]".replace("{", "{selector: uniform, ")
+    given = ["function=bm25", "seeds=1", "samples=3", "search=optuna", *more.split(), f"out={tmp_path}", lines]
+    study = started(STUDY, given).plan
+    runs, adaptive = study.runs()
+    found = OptunaRuns(study, adaptive, lambda config: MADE_OF)
+    assert [search.points[0].drawn for search in found.searches] == searched
+    assert sum(len(search.points) for search in found.searches) == len(adaptive)
+    played(found, best=lambda config: 0.5)
+    assert (len(runs), len(found.proposed)) == (known, 3 * len(searched))
 
 
 def test_few_combinations_are_all_run_and_what_a_sampler_can_not_search_is_refused(tmp_path):
@@ -282,6 +323,16 @@ def test_what_makes_no_sense_is_refused(options, says, base, tmp_path, refusal):
     assert says in refusal("study", *base, *asked, *options)
 
 
+def test_a_time_budget_that_is_none_is_refused_before_a_study_goes_on(base, tmp_path):
+    plan = started(STUDY, [*base, "policy=fixed", "function=bm25", f"out={tmp_path}"]).plan
+    saved = {"study": plan.options, "overrides": plan.arguments, "design": plan.design}
+    for budget in ("0", "abc", "''"):
+        with pytest.raises(BadInput, match="write 2h, 30m, 1h30m or 90s"):
+            continued([f"time_budget={budget}"], saved, plan.storage)
+    for budget in ("2h", "30m", "1h30m", "90s", "null"):
+        continued([f"time_budget={budget}"], saved, plan.storage)
+
+
 def test_callbacks_hear_of_trials_and_those_of_a_folder_are_trusted_by_name_alone(base, tmp_path):
     (made,) = built_as(Callback, ["ray.tune.Callback"], "callbacks", "user")
     assert type(made) is Callback
@@ -295,19 +346,47 @@ def test_callbacks_hear_of_trials_and_those_of_a_folder_are_trusted_by_name_alon
         continued([], saved, plan.storage)
 
 
-def test_results_are_copied_and_a_resumed_search_replaces_them(tmp_path):
+def test_results_are_copied_and_a_resumed_search_replaces_its_own(tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path / 'search.db'}"
-    search = optuna.create_study(direction="maximize")
-    trial = search.ask({"optimizer.lr": optuna.distributions.FloatDistribution(1e-4, 1e-2, log=True)})
-    result = search.tell(trial, 0.25)
+
+    def search(folder: str, place: str, samples: int, begins: bool = True) -> None:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / folder)
+        storage = Storage(place)
+        options = {"samples": samples, "seeds": 1, "search_storage": url}
+        found = OptunaRuns(StudyPlan(options, SWEEP, {}, storage), points([], [], SWEEP), lambda config: MADE_OF)
+        log = EventLog(storage)
+        if begins:
+            log.emit("began")
+            found.start(log)
+            played(found)
+
+    def copied() -> list[int]:
+        return sorted(study.n_trials for study in optuna.get_all_study_summaries(url))
+
+    search("a", "out", 1)
+    search("b", "out", 2)
+    assert copied() == [1, 2]
+    search("b", "out", 3, begins=False)  # as a command that is refused after this
+    assert copied() == [1, 2]
+    search("b", "out", 3)
+    assert copied() == [1, 3]
+    search(".", "b/out", 3)  # from another working folder, with nothing left to run
+    assert copied() == [1, 3]
+    shutil.rmtree(tmp_path / "b" / "out")
+    search("b", "out", 2)  # another study of the same path, as on another machine
+    assert copied() == [1, 2, 3]
+
+
+def test_the_names_of_copies_differ_however_long_they_are(tmp_path):
+    methods = [Search(("x" * 600, last), (Point((), ()),), ()) for last in "ab"]
+    stored = StoredSearch(f"sqlite:///{tmp_path / 'search.db'}")
     for _ in range(2):
-        stored = StoredSearch(url, ["a", "b"])
-        stored.add(1, result)
-        assert [len(optuna.load_study(study_name=name, storage=url).trials) for name in "ab"] == [0, 1]
-    (copied,) = optuna.load_study(study_name="b", storage=url).trials
-    assert (copied.value, copied.params) == (0.25, trial.params)
+        stored.create(EventLog(Storage(str(tmp_path / "out"))), methods)
+        names = optuna.get_all_study_names(stored.url)
+        assert [len(name) for name in names] == [512, 512]
     with pytest.raises(BadInput, match=r"can't be opened .*sqlite:///search.db"):
-        StoredSearch("nothing://x", ["a"])
+        StoredSearch("nothing://x")
 
 
 EPOCHS = 6
@@ -400,6 +479,13 @@ def test_methods_are_never_stopped_for_another():
     assert reach(search, "run0", 1, 0.0)  # nothing was drawn for it
     assert not reach(search, "a1", 1, 0.1)
     assert list(search.stopped) == ["a1"]
+    # Methods that differ in what is drawn alone; a chosen part has options that others lack.
+    search.enter([
+        Planned("c0", ("policy=a", "optimizer=adam", "optimizer.eps=1"), (), CONFIG, ("optimizer.eps", "optimizer")),
+        Planned("c1", ("policy=a", "optimizer=lazy"), (), CONFIG, ("optimizer",)),
+    ])  # fmt: skip
+    assert reach(search, "c0", 1, 0.1)
+    assert not reach(search, "c1", 1, 0.0)
 
 
 def test_what_earlier_commands_have_stopped_stays_stopped(tmp_path):
