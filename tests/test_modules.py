@@ -22,6 +22,8 @@ REACHED = {
     "analysis/reports/pool_figures.py": "cluster/commands/test_pool.py",
     "analysis/reports/pool_report.py": "cluster/commands/test_pool.py",
     "analysis/statistics/audit_rates.py": "cluster/commands/test_audit.py",
+    "analysis/statistics/by_query.py": "analysis/statistics/test_summary.py",
+    "analysis/statistics/compared_runs.py": "analysis/statistics/test_summary.py",
     "cluster/commands/options.py": "cluster/commands/test_first_steps.py",
     "cluster/commands/study_end.py": "cluster/commands/test_study.py",
     "cluster/commands/train.py": "cluster/runs/test_cut_checkpoints.py",
