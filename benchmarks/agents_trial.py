@@ -164,7 +164,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if chosen.step in ("report", "archive"):
         for step, report in REPORTS.items():
             if results := results_of(chosen.out / step):
-                report(results) if chosen.step == "report" else archive(chosen.out / step)
+                if chosen.step == "report":
+                    report(results)
+                else:
+                    archive(chosen.out / step)
         return
     if chosen.step not in ("control", "credit") and not chosen.collection:
         parser.error(f"{chosen.step} needs --collection")

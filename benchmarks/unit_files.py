@@ -55,8 +55,8 @@ def _unit(folder: Path, until: float, unit: Unit) -> None:
 
 
 def results_of(folder: Path) -> list[Result]:
-    """Return the results of a step, by name: of its folder, and of the archive beside it (see `archive`)."""
-    kept = folder.with_suffix(".jsonl")
+    """Return the results of a step, by name: of its folder, and of its archive (see `archive`)."""
+    kept = _archive_of(folder)
     texts = kept.read_text("utf-8").splitlines() if kept.exists() else []
     texts += [path.read_text("utf-8") for path in folder.glob("*.json")]
     results = {result["unit"]: result for result in map(json.loads, texts)}
@@ -64,11 +64,15 @@ def results_of(folder: Path) -> list[Result]:
 
 
 def archive(folder: Path) -> None:
-    """Write the results of a step into one file beside its folder, a line each, to six decimals.
+    """Write the results of a step into one file next to its folder, one line per unit, to six decimals.
 
     A step continues from it too.
     """
     texts = map(json.dumps, results_of(folder))
     lines = [json.dumps(json.loads(text, parse_float=lambda number: round(float(number), 6))) for text in texts]
-    with replace_file(folder.with_suffix(".jsonl")) as temporary:
+    with replace_file(_archive_of(folder)) as temporary:
         temporary.write_text("".join(f"{line}\n" for line in lines))
+
+
+def _archive_of(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.jsonl")

@@ -31,7 +31,7 @@ BLANK = r"[ \t\n\x0B\f\r]"
 
 
 def judged_name(run: str) -> str:
-    """Return the name of the judgements beside a run of this name or path.
+    """Return the name of the judgements next to a run of this name or path.
 
     >>> judged_name("runs/bm25.run.gz")
     'runs/bm25.qrels'

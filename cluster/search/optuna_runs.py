@@ -211,7 +211,7 @@ class StoredSearch:
             self._storage = optuna.storages.get_storage(url)
 
     def create(self, log: EventLog, searches: Sequence[Search]) -> None:
-        """Create the studies of searches, in place of those that an earlier command has left.
+        """Create the studies of searches, instead of those that an earlier command has left.
 
         A name ends with a digest of the output folder, by its path and its first event: `out=o` is the name of a folder
         in many places, and a path of many machines.
@@ -231,7 +231,7 @@ class StoredSearch:
                 self._studies.append(optuna.create_study(study_name=name, storage=self._storage, direction="maximize"))
 
     def add(self, method: int, trial: optuna.trial.FrozenTrial) -> None:
-        """Copy a trial with its result, once there is a study for it. If the storage is lost, the search goes on."""
+        """Copy a trial with its result, once there is a study for it. If the storage is lost, the search continues."""
         try:
             for study in self._studies[method : method + 1]:
                 study.add_trial(trial)

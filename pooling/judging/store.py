@@ -236,7 +236,7 @@ class Store:
 
     def _only_adds(self, stored: Mapping[str, str], setting: str, given: pl.DataFrame) -> bool:
         """Return whether judgements are those that the folder was made with, and others only of topics that had none,
-        where no document was shown.
+        in which no document was shown.
         """
         before = _frame(self._connection, f"SELECT * FROM {TABLES[setting]} ORDER BY topic, document", KNOWN)
         if stored.get(setting, '""') not in ('""', json.dumps(digest_of(before))):
