@@ -17,7 +17,7 @@ from pyrite.cluster.config.grammar import parsed
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.nested import nodes
 from pyrite.cluster.config.other_names import suggestion
-from pyrite.cluster.config.override import root_of, values_by_key
+from pyrite.cluster.config.override import key_of, root_of, values_by_key
 from pyrite.cluster.config.removed import refuse_renamed
 from pyrite.cluster.config.reserved import check_reserved, check_variables
 from pyrite.cluster.config.schema import SHAPES
@@ -50,7 +50,9 @@ def plan(arguments: list[str]) -> StudyPlan:
         remedy="give one of them",
     )
     options["out"] = output_place(options["out"], "study")
-    return StudyPlan(options, of_runs, design, Storage(options["out"]))
+    planned = StudyPlan(options, of_runs, design, Storage(options["out"]))
+    planned.refuse_unread(set(map(key_of, of_study)))
+    return planned
 
 
 def continued(arguments: list[str], saved: dict[str, Any], storage: Storage) -> StudyPlan:

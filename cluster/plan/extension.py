@@ -77,6 +77,7 @@ def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[st
         if points:
             _check_searched(plan, text)
         whole = _with_values(whole, configs, labelled, text)
+    whole.refuse_unread(options)
     now, others = whole.runs()
     left_out = _identities(runs, points) - _identities(now, others)
     what = f"{' '.join(overrides)} would leave out {counted(len(left_out), 'run')} of this study"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -27,6 +27,9 @@ from pyrite.cluster.plan.sweep import (
     swept_keys,
 )
 from pyrite.ranking.errors import BadInput, refuse
+
+OF_OPTUNA = ("sampler", "search.storage", "search_storage", "parallel")
+"""Options that only a search by Optuna reads."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +163,17 @@ class StudyPlan:
         what = "{} is drawn from an interval, and all compared runs share it"
         refuse(drawn, what, "methods", "give it one value, for all methods")
         return runs, proposed
+
+    def refuse_unread(self, typed: Collection[str]) -> None:
+        """Refuse options of a search, of those that were typed, that this study does not read."""
+        if self.options["search"] == "optuna":
+            return
+        of_optuna = [f"{key}=" for key in OF_OPTUNA if key in typed]
+        refuse(of_optuna, "{} is read by search=optuna alone", remedy="leave it out, or add search=optuna")
+        unread = "samples" in typed and not any(point.intervals for point in self.points())
+        what = "samples= draws from intervals, and no option has one"
+        remedy = "for more runs of each method: seeds=N; to draw: 'optimizer.lr=tag(log,interval(1e-4,1e-2))'"
+        refuse(unread, what, remedy=remedy)
 
     def _runs(self) -> tuple[list[Planned], list[Point]]:
         if self.options.get("stop") == "decided":

@@ -58,6 +58,9 @@ def test_more_samples_are_added_to_those_that_were_drawn(tmp_path):
     with pytest.raises(BadInput, match="samples=4 is less than the 5"):
         extended(more, {"samples": 4}, [])
 
+    with pytest.raises(BadInput, match="samples= draws from intervals"):
+        extended(plan_of(tmp_path / "no interval", "seeds=1"), {"samples": 20}, [])
+
 
 def test_further_values_are_added_to_what_is_compared(tmp_path):
     plan = plan_of(tmp_path, "seeds=1")

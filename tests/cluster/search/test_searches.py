@@ -237,6 +237,18 @@ def test_few_combinations_are_all_run_and_what_a_sampler_can_not_search_is_refus
         assert [*map(len, started(STUDY, [*names, f"samples={samples}", "seeds=1"]).plan.runs())] == counts
 
 
+def test_options_of_a_search_are_refused_where_nothing_reads_them(tmp_path):
+    names = [*SWEEP[:3], "seeds=1", f"out={tmp_path}"]
+    with pytest.raises(BadInput, match=r"samples= draws from intervals, and no option has one; .*seeds=N"):
+        started(STUDY, [*names, "samples=2"])
+    for text in ("sampler=gp", "parallel=2", "search_storage=sqlite:///x.db", "search.storage=sqlite:///x.db"):
+        with pytest.raises(BadInput, match=f"{text.partition('=')[0]}= is read by search=optuna alone"):
+            started(STUDY, [*names, text])
+        started(STUDY, [*names, text, "search=optuna"])
+    draw = "optimizer.lr=tag(log,interval(1e-4,1e-2))"  # the remedy
+    assert len(started(STUDY, [*names, "samples=2", draw]).plan.runs()[0]) == 2
+
+
 def test_no_run_begins_when_the_time_is_over():
     clock = [0.0]
     budget = TimeBudget("10s", now=lambda: clock[0])
