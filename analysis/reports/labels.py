@@ -52,7 +52,7 @@ def p_value(p: float) -> str:
 @known
 def signed(number: float) -> str:
     """A difference of a measure: sign, four decimal places, no leading zero."""
-    return without_zero(f"{number:+.4f}")
+    return without_zero(f"{number + 0.0:+.4f}")  # of a difference of 0 that was turned, which is -0.0, too
 
 
 @known

@@ -79,9 +79,10 @@ class Words:
         return f" and {verb} {span} times its time"
 
     def too_few(self) -> str:
-        """Say from how many seeds on something is tested, and how to get them: fewer than planned have failed."""
-        unit, most = self.verdict.unit, max(row["runs"] for row in self.verdict.rows)
-        more = f"{MORE_OF[unit]}; --resume keeps the runs so far" if most < LEAST_SEEDS else "--resume runs what failed"
+        """Say from how many seeds on something is tested, and how to get them."""
+        unit, rows = self.verdict.unit, self.verdict.rows
+        lost = max(row["runs"] for row in rows) >= LEAST_SEEDS and any(row["failed"] for row in rows)
+        more = "--resume runs what failed" if lost else f"{MORE_OF[unit]}; --resume keeps the runs so far"
         return (
             f"Nothing is tested with {counted(self.verdict.seeds, unit[:-1])}: a difference can be marked from "
             f"{LEAST_SEEDS} {unit} on ({more}).{self.coin()}"

@@ -56,11 +56,13 @@ def across_places(study: Places, baseline: str | None = None) -> pl.DataFrame:
     The rankers of a collection share its test queries, so that their errors are not independent. Over all places they
     are averaged first, and then collections are pooled (`pool_effects`). With one collection the interval is that of
     the mean over its rankers, and there are no figures of what varies between collections. Versions of a collection,
-    such as one with corrected judgements, share its test queries too, and are averaged as its rankers are.
+    such as one with corrected judgements, share its test queries too, and are averaged as its rankers are; two
+    collections that have nothing but the name in common are two.
 
     Args:
         baseline: the name of the reference. None, or one that not all places have, takes the method with the highest
-            mean over the places, of those that are not learned and have runs at all places.
+            mean over the places, of those that are not learned and have runs at all places: two or more at each, if
+            there are such methods.
     """
     places = {f"{place.key['ranker']} on {place.key['collection']}": place for place in study.at(finished=True)}
     reference = _reference([*places.values()], baseline)
@@ -88,14 +90,25 @@ def across_places(study: Places, baseline: str | None = None) -> pl.DataFrame:
 
 
 def _collections(study: Places, places: Sequence[Place]) -> Mapping[str, str]:
-    """Return the collection that each one counts as: versions with one name and common test queries are one."""
-    named = study.results.select("run", "collection").join(study.trials.select("run", name="collection"), on="run")
-    names: dict[str, str] = dict(named.select("collection", "name").drop_nulls().unique().iter_rows())
+    """Return the collection that each one counts as: versions with one name and common test queries are one.
+
+    Queries are the same by their texts (`Collection.test_sketch`), by their ids in studies of a release without these.
+    """
+    sketch = pl.col("test_sketch") if "test_sketch" in study.trials.columns else pl.lit(None, pl.List(pl.String))
+    of_trials = study.trials.select("run", name="collection", sketch=sketch)
+    named = study.results.select("run", "collection").join(of_trials, on="run").drop_nulls(["collection", "name"])
+    names: dict[str, str] = dict(named.select("collection", "name").unique().iter_rows())
+    texts = {label: set(sketch) for label, sketch in named.select("collection", "sketch").drop_nulls().iter_rows()}
     tested = _tested([place for place in places if names[place.key["collection"]] != place.key["collection"]])
+
+    def share(label: str, other: str) -> bool:
+        if label in texts and other in texts:
+            return not texts[label].isdisjoint(texts[other])
+        return bool((tested[other] & tested[label]).any())
 
     def has_versions(label: str) -> bool:
         others = (other for other in tested if other != label and names[other] == names[label])
-        return label in tested and any((tested[other] & tested[label]).any() for other in others)
+        return label in tested and any(share(label, other) for other in others)
 
     return {label: names[label] if has_versions(label) else label for label in names}
 
@@ -121,7 +134,8 @@ def _reference(places: Sequence[Place], baseline: str | None) -> str | None:
     shared = set.intersection(*(set(place.methods) for place in places)) if len(places) > 1 else set[str]()
     able = shared.intersection(*(place.able for place in places))
     means = {name: float(np.mean([place.methods[name].mean for place in places])) for name in able}
-    best = min(able, key=lambda name: (-means[name], name), default=None)
+    single = {name for name in able if any(len(place.methods[name].values) < 2 for place in places)}  # not compared
+    best = min(able, key=lambda name: (name in single, -means[name], name), default=None)
     return baseline if able and baseline in shared else best
 
 

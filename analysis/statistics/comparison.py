@@ -127,9 +127,9 @@ def best_baselines(family: Sequence[MethodRuns]) -> dict[str, MethodRuns]:
 
 
 def baselines(family: Iterable[MethodRuns]) -> list[MethodRuns]:
-    """Return the methods with runs that are not learned, the highest mean first."""
+    """Return the methods with runs that are not learned, by mean from the highest; those with too few to test last."""
     able = [runs for runs in family if not is_learned(runs.identity) and len(runs.values)]
-    return sorted(able, key=lambda runs: runs.rank)
+    return sorted(able, key=lambda runs: (len(runs.values) < LEAST_SEEDS, runs.rank))
 
 
 def compare(

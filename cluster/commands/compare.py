@@ -203,6 +203,12 @@ def over_places(
             baseline, _ = named_baseline(methods, common)
     frame = Comparison(trials, pl.concat(queries, how="diagonal_relaxed")).across(baseline)
     named = "; ".join(map(_named_collections, studies))
+    run = pl.col("run").str
+    of_studies = [with_methods(trials).filter(run.starts_with(f"{study.name}:"))["method"] for study in studies]
+    alike = len(set.intersection(*map(set, of_studies))) > 1
+    what = "the methods in common have fewer than two seeds in common with each other in every study"
+    remedy = "continue the studies: pyrite study --resume FOLDER seeds=3"
+    refuse(frame.is_empty() and alike, f"{what} ({named})", remedy=remedy)
     refuse(frame.is_empty(), f"the studies have neither a collection nor two methods in common ({named})")
     shown = analysis_sections.across_terminal(frame)
     return [replace(section, terminal=shown) for section in analysis_sections.across(frame)]

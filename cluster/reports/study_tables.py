@@ -39,7 +39,7 @@ SCHEMA: dict[str, Any] = {
     "curve_validation": pl.List(pl.Float64), "curve_dev_loss": pl.List(pl.Float64),
     "validation_measure": pl.String, "swept": SWEPT, "drawn": pl.List(pl.String), "diverged": pl.Boolean,
     "interpolation_weight": pl.Float64, "cut": pl.String, "examples": pl.Int64, "scored_step": pl.Int64,
-    "refreshes": pl.Int64, "scratch": pl.Float64,
+    "refreshes": pl.Int64, "scratch": pl.Float64, "test_sketch": pl.List(pl.String),
 }  # fmt: skip
 """Columns of trials.parquet before those of the measures."""
 
@@ -232,6 +232,7 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
         "error": error,
         "collection": collection.name,
         "fingerprint": collection.fingerprint,
+        "test_sketch": collection.test_sketch,
         "validation_measure": config["validation"]["measure"],
         "swept": [{"key": key, "value": value} for key, value in planned.swept],
         "drawn": list(planned.drawn),

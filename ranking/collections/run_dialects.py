@@ -59,6 +59,8 @@ KINDS: Mapping[str, re.Pattern[str]] = {
 }
 """The contents by which a column is recognised."""
 _USUAL = {"query": "id", "document": "id", "grade": "grade", "score": "number"}
+RISING = 0.9
+"""The share of lines in which a column that ascends is higher than in the query's line before."""
 TAB, BLANKS = "\t", None
 ANY = (TAB, BLANKS, *QUOTED)
 
@@ -73,6 +75,8 @@ class Dialect:
             not read.
         separators: the characters between columns: a tab, a comma, a semicolon, or None for blanks and tabs.
         begins: a pattern of a column in the first line, by its name.
+        ascends: a column of numbers that is higher in a query's next line, in nearly all lines: ranks, where whole
+            numbers may be scores too.
         values: columns with the same value in each line.
         least: the share of the lines that must be in this form.
         more: whether text after the last column is left out and counted.
@@ -85,6 +89,7 @@ class Dialect:
     columns: str
     separators: Sequence[str | None] = (TAB, BLANKS)
     begins: Mapping[str, str] = field(default_factory=dict)
+    ascends: str | None = None
     values: Mapping[str, int] = field(default_factory=dict)
     least: float = 0.0
     more: bool = False
@@ -115,7 +120,23 @@ class Dialect:
         ahead = dict(zip(self.names, cut[0], strict=False))
         begins = all(re.fullmatch(pattern, ahead.get(name, "")) for name, pattern in self.begins.items())
         share = sum(fits) / len(fits)
-        return share * (begins and share >= self.least)
+        if not (begins and share >= self.least):
+            return 0.0
+        return share * self._rises(
+            [dict(zip(self.names, row, strict=True)) for row, fit in zip(cut, fits, strict=True) if fit]
+        )
+
+    def _rises(self, rows: Sequence[Mapping[str, str]]) -> bool:
+        """Whether the column that ascends does so; a line that repeats the document before it says nothing."""
+        if self.ascends is None:
+            return True
+        before, steps = dict[str, Mapping[str, str]](), list[bool]()
+        for row in rows:
+            last = before.get(row["query"])
+            if last is not None and last["document"] != row["document"]:
+                steps.append(float(row[self.ascends]) > float(last[self.ascends]))
+            before[row["query"]] = row
+        return sum(steps) >= RISING * len(steps)
 
 
 QRELS_FILE = "is this a qrels file? give it as judgements, and keep it apart from the runs"
@@ -136,7 +157,10 @@ RUN_DIALECTS = (
         refused=("its columns are those of judgements (query, iteration, document, grade), and none is a rank from 1",
                  QRELS_FILE),
     ),
-    Dialect("MS MARCO", "query document rank:rank", ANY, begins={"rank": "[01]"}, types={"rank": pl.Int32()}),
+    Dialect(
+        "MS MARCO", "query document rank:rank", ANY,
+        begins={"rank": "[01]"}, ascends="rank", types={"rank": pl.Int32()},
+    ),
     Dialect("Tevatron", "query document score", ANY),
 )  # fmt: skip
 """The forms of runs, in the order in which they are preferred."""

@@ -250,6 +250,21 @@ def test_topics_may_share_their_only_document_and_ids_have_blanks_between_tabs(w
     assert in_order(runs) == {"7": ["the third of 5 texts", "the first"]}
 
 
+@pytest.mark.parametrize("scores", [(1, 0, 0), (0, 2, 1, 1), (1, 3, 2, 0, 1), (0, 0, 0, 1)])
+def test_whole_numbers_that_do_not_rise_are_scores(written, scores):
+    lines = [f"{query} d{number} {score}\n" for query in (7, 8) for number, score in enumerate(scores)]
+    runs = read_runs(written("".join(lines)))
+    best = sorted(range(len(scores)), key=lambda number: (scores[number], f"d{number}"), reverse=True)
+    assert in_order(runs)["8"] == [f"d{number}" for number in best]
+    assert not runs.notes["runs without scores (ordered by their ranks)"]
+
+
+def test_ranks_are_known_beside_broken_and_repeated_lines(written):
+    lines = [f"{query} d{rank} {rank}\n" * 2 for query in (7, 8) for rank in range(1, 40)]
+    runs = read_runs(written("".join([*lines, "7 d50\n"])), strict=False)
+    assert in_order(runs)["8"][:3] == ["d1", "d2", "d3"]
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_is_read_as_the_same_ranking(written, form):
     runs = read_runs(written(FORMS[form]))

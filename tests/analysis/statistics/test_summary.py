@@ -478,6 +478,37 @@ def test_versions_of_a_collection_are_averaged_as_they_share_its_queries():
     assert not any("versions" in str(part) for part in shown(apart.across())[0].parts)
 
 
+def test_collections_of_one_name_are_versions_if_the_texts_of_their_queries_are():
+    """Numbered ids are the same in collections that have nothing else in common."""
+    cells = drawn(np.random.default_rng(8), "uv")
+    compared = with_queries({(f"c/{name}", "y"): dict(enumerate(of)) for name, of in cells.items()})
+    unlike = pl.concat_list(pl.col("fingerprint"), pl.lit("another"), pl.col("fingerprint").str.reverse())
+    for sketch, collections in ((unlike.list.unique(), 1), (pl.concat_list("fingerprint"), 2), (pl.lit(["a"]), 1)):
+        trials = compared.trials.with_columns(test_sketch=sketch)
+        assert over_all(Comparison(trials, compared.queries))["collections"] == collections
+
+
+def test_a_method_with_too_few_runs_takes_no_test_away():
+    rng = np.random.default_rng(5)
+    of = {("c", name): list(rng.normal(mean, 0.004, 5)) for name, mean in (("random", 0.39), ("dense", 0.42))}
+    few = {("c", "bm25"): [0.45, 0.46]}
+    tested, with_few = (Comparison(trials(each)).summary() for each in (of, of | few))
+    columns = ["method", "against", "paired_p", "marks"]
+    assert with_few.filter(pl.col("method") != "bm25 · uniform").select(columns).equals(tested.select(columns))
+    assert tested["paired_p"].drop_nans().null_count() == 0
+    only_few = Comparison(trials({key: values[:2] for key, values in (of | few).items()})).summary()
+    assert only_few.filter(method="random · uniform")["against"].item() == "bm25 · uniform"
+
+
+def test_a_method_with_one_run_is_no_reference_over_places():
+    rng = np.random.default_rng(6)
+    of = {(c, f): list(rng.normal(mean, 0.01, 4)) for c in "cd" for f, mean in (("bm25", 0.5), ("random", 0.4))}
+    one = {(c, "dense"): [0.6] for c in "cd"}
+    compared = Comparison(trials(of | one)).across()
+    assert compared["against"].unique().to_list() == ["bm25 · uniform"]
+    assert compared.equals(Comparison(trials(of)).across())
+
+
 def test_collections_are_pooled_after_their_rankers():
     rng = np.random.default_rng(3)
     of_collections = {name: drawn(rng, rankers) for name, rankers in (("c", "xyz"), ("d", "x"), ("e", "yz"))}

@@ -41,7 +41,8 @@ def made(leads: Mapping[str, float], seeds: int, number: int) -> MethodCompariso
 
 def verdict_on(comparison: MethodComparison, baseline: str | None = None) -> Verdict:
     rows = [
-        {"method": name, "mean": runs.mean, "runs": len(runs.runs), "seconds": 1.0, "baseline": baseline}
+        {"method": name, "mean": runs.mean, "runs": len(runs.runs), "failed": runs.failed, "seconds": 1.0}
+        | {"baseline": baseline}
         for name, runs in comparison.methods.items()
     ]
     return verdict_of(comparison, PLACE, pl.DataFrame(rows, schema_overrides={"baseline": pl.String()}))
@@ -92,6 +93,9 @@ def test_the_baseline_is_not_left_out():
     assert sentence(verdict) == (
         "Nothing is tested with 2 seeds: a difference can be marked from 3 seeds on (--resume runs what failed)."
     )
+    finished = replace(few, failed=0)  # of a study with fewer seeds
+    whole = verdict_on(MethodComparison({**comparison.methods, "B": finished}, comparison.by_query), "B")
+    assert "(seeds=3; --resume keeps the runs so far)" in sentence(whole)
     assert "(seeds=3; --resume keeps the runs so far)" in sentence(verdict_on(made({"A": 0.03, "B": 0.0}, 2, 0)))
 
 

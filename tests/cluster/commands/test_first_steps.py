@@ -225,6 +225,16 @@ def test_other_results_of_the_same_run_are_reported_and_studies_with_nothing_in_
         compare([one, two])
 
 
+def test_studies_with_one_seed_each_are_told_that_they_need_more(tmp_path):
+    def both(seeds: int) -> list[Storage]:
+        values = {"bm25": [0.4, 0.5, 0.45][:seeds], "random": [0.3, 0.42, 0.36][:seeds]}
+        return [study(tmp_path / f"{name}{seeds}", values, fingerprint=name) for name in ("one", "two")]
+
+    with pytest.raises(BadInput, match=r"fewer than two seeds in common .*--resume FOLDER seeds=3"):
+        compare(both(1))
+    assert "+.0" in terminal(both(3)) or "-.0" in terminal(both(3))
+
+
 def test_a_comparison_leads_with_a_measure_that_all_studies_have(tmp_path):
     one = study(tmp_path / "one", {"bm25": [0.4, 0.5]})
     two = study(tmp_path / "two", {"random": [0.1, 0.2]})

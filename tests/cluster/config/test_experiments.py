@@ -49,7 +49,7 @@ def as_trials(runs: list[Planned]) -> pl.DataFrame:
     rows = []
     for run in runs:
         name = Path(str(run.config["collection"].get("path", "pydocs"))).name
-        collection: Any = SimpleNamespace(name=name, fingerprint=f"of {name}")
+        collection: Any = SimpleNamespace(name=name, fingerprint=f"of {name}", test_sketch=[name])
         rows.append(study_tables.trial_row(run, collection, None, "not run"))
     return study_tables.trials_table(rows)
 
