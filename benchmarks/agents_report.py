@@ -120,9 +120,25 @@ def report_test(results: list[Result]) -> None:
             print(row(f"{arm}, {len(agents)} agents", means, [each["value"] for each in coin], variance))
             continue
         for number, agent in enumerate(agents):  # intervals for other runs of this agent, not for other agents
-            values, table = zip(*((run["value"], run["queries"]) for run in agent["runs"]), strict=True)
-            variance = of_queries(np.array(table), np.array([each["queries"] for each in coin]))
+            values, tables = zip(*((run["value"], run["queries"]) for run in agent["runs"]), strict=True)
+            variance = of_queries(np.array(tables), np.array([each["queries"] for each in coin]))
             print(row(f"{arm}, runs of agent {number}", values, [each["value"] for each in coin], variance))
+    report_learning([each for each in results if "bm25" in each])
+
+
+def report_learning(agents: list[Result]) -> None:
+    """Print what each agent's episodes had on dev queries at first and at last, and what it chooses by decision."""
+    if len(agents) < 2:
+        return
+    print("\nLearning\n\n| agent | dev AP, first 50 | last 50 | test AP | BM25 by decision |\n|---|---|---|---|---|")
+    for each in agents:
+        test = np.mean([run["value"] for run in each["runs"]])
+        by_decision = ", ".join(f"{share:.0%}" for share in each["bm25"])
+        first, last = (np.mean(part) for part in (each["validations"][:LAST], each["validations"][-LAST:]))
+        print(f"| {each['unit']} | {first:.4f} | {last:.4f} | {test:.4f} | {by_decision} |")
+    gains = [np.mean(each["validations"][-LAST:]) - np.mean(each["validations"][:LAST]) for each in agents]
+    low, high = stats.t.interval(0.95, len(gains) - 1, np.mean(gains), stats.sem(gains))
+    print(f"\nlast less first: {np.mean(gains):+.4f} ({low:+.4f} to {high:+.4f}), over agents")
 
 
 REPORTS = {

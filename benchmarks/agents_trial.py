@@ -62,6 +62,8 @@ RATES = {
 }
 CHOSEN = {"printed": 0.001, "default": 0.001, "reinforce": 0.01, "epochwise": 0.01}
 """The rates without results of step 2: the agents' own, and that of the control."""
+DECISIONS = 8
+"""The first decisions of an episode whose shares are kept: a training has 8 epochs at the median."""
 DECADES = (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0)
 
 
@@ -80,7 +82,19 @@ def learned(overrides: Sequence[str], facts: Result, out: Path) -> Result:
     # Stepped in one process, which costs half of the core-hours of two workers and learns the same.
     learning = pyrite.learn(resume=folder) if done else pyrite.learn([*overrides, "workers=0", f"out={folder}"])
     episodes = learning.episodes
-    return {"validations": episodes["validation"].to_list(), "agent": learning.agent, **facts}
+    return {
+        "validations": episodes["validation"].to_list(),
+        "bm25": second_by_decision(episodes["actions"].to_list()),
+        "agent": learning.agent,
+        **facts,
+    }
+
+
+def second_by_decision(actions: Sequence[Sequence[int]]) -> list[float]:
+    """Return the share of the second function in each of the first decisions of the last episodes."""
+    last = actions[-LAST:]
+    most = min(DECISIONS, max(map(len, last)))
+    return [float(np.mean([each[number] for each in last if len(each) > number])) for number in range(most)]
 
 
 def room(collection: list[str], seeds: int) -> list[Unit]:
@@ -136,7 +150,7 @@ def agent_runs(collection: list[str], learning: list[str], name: str, number: in
         trained([*collection, *UNCAPPED, *policy], 1000 + 10 * number + seed, {}, out.with_name(f"{out.name}-{seed}"))
         for seed in range(10)
     ]
-    return {"arm": name, "runs": runs, "validations": agent["validations"]}
+    return {"arm": name, "runs": runs, "validations": agent["validations"], "bm25": agent["bm25"]}
 
 
 def best_rates(results: list[Result]) -> dict[str, float]:

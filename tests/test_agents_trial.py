@@ -12,8 +12,8 @@ from scipy import stats
 from benchmarks import agents_control
 from benchmarks.agents_control import Control, controlled, controls, fixed
 from benchmarks.agents_credit import critic, effect
-from benchmarks.agents_report import of_queries, welch
-from benchmarks.agents_trial import CHOSEN, best_rates, main, room
+from benchmarks.agents_report import REPORTS, of_queries, welch
+from benchmarks.agents_trial import CHOSEN, best_rates, main, room, second_by_decision
 from benchmarks.unit_files import Unit, archive, conduct, results_of
 
 ROOT = Path(__file__).parents[1]
@@ -65,6 +65,20 @@ def test_a_step_continues_from_its_archive(tmp_path):
     assert ran == ["one", "two", "three"]
     assert [each["unit"] for each in results_of(tmp_path / "step")] == ["one", "three", "two"]
     assert len((tmp_path / "step.jsonl").read_text().splitlines()) == 2
+
+
+def test_what_agents_learned_is_told_by_decision(capsys):
+    assert second_by_decision([[1, 1, 1]] * 10 + [[0, 1], [1, 1, 0]] * 25) == [0.5, 1.0, 0.0]  # of the last 50
+    coin = [{"unit": "c", "arm": "coin", "value": value, "queries": [value] * 2} for value in (0.1, 0.2, 0.15)]
+    agents = [
+        {"unit": f"e-{n}", "arm": "e", "validations": [0.1] * 50 + [0.2 + 0.1 * n] * 50, "bm25": [0.25, 1.0],
+         "runs": [{"value": 0.2, "queries": [0.2, 0.2]}] * 2}
+        for n in range(2)
+    ]  # fmt: skip
+    REPORTS["test"]([*coin, *agents])
+    printed = capsys.readouterr().out
+    assert "| e-1 | 0.1000 | 0.3000 | 0.2000 | 25%, 100% |" in printed
+    assert "last less first: +0.1500 (-0.4853 to +0.7853), over agents" in printed  # t of one degree: 12.706 * .05
 
 
 def test_the_page_has_what_the_archive_reports(capsys):
