@@ -10,9 +10,11 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from pyrite.ranking.collections.checks import MERGED, merged_grade
 from pyrite.ranking.collections.faults import Faults
@@ -20,12 +22,20 @@ from pyrite.ranking.collections.judgement_files import QRELS, READ_QRELS, READ_R
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.whole_file import replace_file
 
-__all__ = ["JUDGED", "QRELS", "RUN", "check_ids", "judged_name", "read_qrels", "read_run", "write_qrels", "write_run"]
+if TYPE_CHECKING:
+    from pyrite.ranking.collections.collection import Collection
+
+__all__ = [
+    "JUDGED", "QRELS", "RUN", "check_collection", "check_ids", "judged_name", "read_qrels", "read_run", "write_qrels",
+    "write_run",
+]  # fmt: skip
 
 JUDGED = ".qrels"
 """The ending of judgements that are written beside a run. Such a file in a folder of runs is none of them."""
 Repeated = Literal["max", "mean", "stop"]
 """The grade that counts if a document is judged more than once for a query."""
+CHECKED = 1 << 20
+"""Document ids that are checked together."""
 BLANK = r"[ \t\n\x0B\f\r]"
 """A character that separates columns, for us and for trec_eval. A no-break space does not."""
 
@@ -54,6 +64,14 @@ def check_ids(ids: pl.Series, what: str, where: str | os.PathLike[str] | None = 
         more = f" ({len(wrong):,} such ids)" if len(wrong) > 1 else ""
         fault = f"{what} {wrong[0]!r} has a blank in it" if wrong[0] else f"a {what} has no id"
         raise BadInput(f"{fault}{more}", where, "a TREC file can't hold it: rename it (a_b for a b)")
+
+
+def check_collection(collection: Collection, queries: NDArray[np.integer]) -> None:
+    """Refuse ids of documents and of some queries that a TREC file can't hold (see `check_ids`)."""
+    check_ids(collection.queries["id"].gather(np.asarray(queries).astype(np.uint32)), "query", collection.name)
+    for start in range(0, collection.size, CHECKED):
+        rows = np.arange(start, min(start + CHECKED, collection.size))
+        check_ids(collection.gather("id", rows), "document", collection.name)
 
 
 def write_run(

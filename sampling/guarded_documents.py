@@ -47,11 +47,11 @@ class GuardedDocuments:
 
     def by_query(self, queries: NDArray[np.integer]) -> dict[int, GuardedDocuments]:
         """Return the record of each of some queries."""
-        records = {}
-        for query in np.unique(queries).tolist():
-            of = self.queries == query
-            columns: dict[str, Any] = {name: getattr(self, name)[of] for name in COLUMNS}
-            records[query] = GuardedDocuments(**columns, total=int(of.sum()))
+        order, wanted, records = np.argsort(self.queries, kind="stable"), np.unique(queries), {}
+        first, end = (np.searchsorted(self.queries, wanted, side, sorter=order) for side in ("left", "right"))
+        for query, start, stop in zip(wanted.tolist(), first, end, strict=True):
+            columns: dict[str, Any] = {name: getattr(self, name)[order[start:stop]] for name in COLUMNS}
+            records[query] = GuardedDocuments(**columns, total=int(stop - start))
         return records
 
     @classmethod

@@ -24,7 +24,7 @@ from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.resources import Resources, check_bundle
 from pyrite.cluster.executors.task import Executor, LossLines, Once, Task, TaskLost
 from pyrite.cluster.lazy import ray
-from pyrite.cluster.mining.data_card import finish, remarks
+from pyrite.cluster.mining.data_card import above_advice, check_dataset, finish, remarks
 from pyrite.cluster.mining.miner import Miner, Shard, shards_of
 from pyrite.cluster.mining.trainer_rows import FORMATS, check_rows
 from pyrite.cluster.mining.writing import shard_store
@@ -81,7 +81,10 @@ def plan(arguments: list[str]) -> MinePlan:
     for key in ("memory", "custom"):
         what = f"{key} is reserved on a cluster, but one worker mines in this process"
         refuse(config["workers"] == 1 and config[key], what, key, "choose workers=2 or more, or leave it out")
-    return MinePlan(config, arguments, Storage(output_place(config["out"], "mine")))
+    storage = Storage(output_place(config["out"], "mine"))
+    if config["format"] == "dataset":
+        check_dataset(storage)
+    return MinePlan(config, arguments, storage)
 
 
 def prepare(experiment: Experiment, console: Console) -> MineWork:
@@ -189,7 +192,9 @@ class MineWork(Work):
             raise BadInput(what, self.storage.place, f"start another with {_for_rows(self.miner, functions)}")
         guard = self.miner.guard
         guarded = ("query", "pair")[guard.per_row] if guard.active else ""
-        advice = remarks(totals, functions, guarded, self.storage.place, self.config["count"])
+        config = self.config
+        above = above_advice(guard, config["scores"], config["checkpoint"])
+        advice = remarks(totals, functions, guarded, self.storage.place, config["count"], config["rows"], above)
         ids = read_table(self.storage, f"ids/{self.shards[0].name}") if self.shards else None
         shown = [] if ids is None else _example(ids, collection)
         prompts = [f"prompts of queries: {about['prompts']}"] if prompted else []

@@ -47,11 +47,8 @@ from pyrite.ranking.full_ranking import rank_all, rank_candidates
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
 from pyrite.ranking.threads import threads
-from pyrite.ranking.trec_files import check_ids, judged_name, write_qrels, write_run
+from pyrite.ranking.trec_files import check_collection, check_ids, judged_name, write_qrels, write_run
 from pyrite.ranking.vectors import WordVectors
-
-CHECKED = 1 << 20
-"""Document ids that are checked together."""
 
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
@@ -236,10 +233,7 @@ def as_run(lists: RankedLists, collection: Collection, queries: NDArray[np.integ
 def _check_names(collection: Collection, queries: NDArray[np.integer], tag: str) -> None:
     """Refuse ids that a run can't hold, before anything is ranked."""
     check_ids(pl.Series([tag]), "tag", "tag")
-    check_ids(collection.queries["id"].gather(np.asarray(queries).astype(np.uint32)), "query", collection.name)
-    for start in range(0, collection.size, CHECKED):
-        rows = np.arange(start, min(start + CHECKED, collection.size))
-        check_ids(collection.gather("id", rows), "document", collection.name)
+    check_collection(collection, queries)
 
 
 def _measured(

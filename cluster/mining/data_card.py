@@ -6,6 +6,7 @@ import io
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from shlex import quote
 from typing import Any
 
@@ -20,8 +21,9 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import read_table, write_table
 from pyrite.cluster.output.terminal import applying, counted
 from pyrite.ranking.collections.pair_dialects import COMPARABLE, POSITIVE_SCORES
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.trec_files import write_qrels
+from pyrite.sampling.guard import Guard
 from pyrite.sampling.guarded_documents import REASONS
 
 SUMS = (
@@ -32,6 +34,10 @@ SUMS = (
 COUNTS = ("examples", "lists", "rows", "left out", "without scores", "above", "above negatives", "promoted")
 PROMOTED = "promoted.qrels"
 """The file of the documents that became positives."""
+DROPPED_BY_MARGIN = "guard.relative=0.05 drops such negatives"
+"""What a user can do about negatives above their positive, without a guard."""
+LONGER = "a weaker guard or a longer list (function.NAME.depth=) finds more"
+"""What a user can do about pairs without a negative."""
 DEEP = 100
 """The rank from which negatives are called deep."""
 
@@ -80,7 +86,13 @@ def _mean(total: float, count: float) -> float | None:
 
 
 def remarks(
-    totals: dict[str, int], functions: pl.DataFrame, guarded: str = "", place: str = "OUT", count: int = 1
+    totals: dict[str, int],
+    functions: pl.DataFrame,
+    guarded: str = "",
+    place: str = "OUT",
+    count: int = 1,
+    rows: str = "tuples",
+    above: str | None = DROPPED_BY_MARGIN,
 ) -> list[str]:
     """Return lines with advice about what was dropped and what may be relevant, from the results of `summary_of`.
 
@@ -88,29 +100,53 @@ def remarks(
         guarded: what a guard narrows a list for, `pair` or `query`; empty without a guard.
         place: the folder of the set.
         count: the negatives that each pair should have.
+        rows: the form of the rows (`pyrite.cluster.mining.trainer_rows`); others than tuples need one negative.
+        above: what to do about negatives that score above their positive (`above_advice`); None says nothing of them.
     """
     negatives, examples = int(functions["negatives"].sum()), counted(totals["examples"], "pair")
-    above = "scores above its" if totals["above negatives"] == 1 else "score above their"
-    compared = "guard.positive=own compares with it" if guarded else "guard.relative=0.05 drops such negatives"
+    verb = "scores above its" if totals["above negatives"] == 1 else "score above their"
     seen = "a guard sees scores alone, and what it keeps may be relevant too" if guarded else "no guard was used"
     unscored = totals["without scores"]
+    whole = rows == "tuples"
+    lacks = f"fewer than {counted(count, 'negative')}" if whole else "no negative"
+    found_less = "too few documents were found, or stayed" if whole else "no document was found, or stayed"
+    more = "rows=triplets keeps the negatives that there are, count= asks for fewer" if whole else LONGER
     few = {
-        f"{totals['left out']:,} of {examples} have fewer than {counted(count, 'negative')} and are left out: for them "
-        "too few documents were found, or stayed after the guard; rows=triplets keeps the negatives that there are, "
-        "count= asks for fewer": totals["left out"],
+        f"{totals['left out']:,} of {examples} have {lacks} and are left out: for them {found_less} after the guard; "
+        f"{more}": totals["left out"],
     }
     found = {
         f"promoted: {totals['promoted']:,} of {examples} are documents that guard.ranker scores above the positive; "
         f"relabel=FOLDER/{PROMOTED} adds them to a study's judgements": totals["promoted"],
         f"warning: {unscored:,} of {counted(totals['rows'], 'row')} lack a score, and losses that learn from scores "
         "can't read them; scores=ranker (with checkpoint=) gives each document one": unscored,
-        f"warning: {totals['above negatives']:,} of {counted(negatives, 'negative')} {above} positive (in "
-        f"{totals['above']:,} of {examples}) and may be relevant; {compared}": totals["above"],
+        f"warning: {totals['above negatives']:,} of {counted(negatives, 'negative')} {verb} positive (in "
+        f"{totals['above']:,} of {examples}) and may be relevant{f'; {above}' if above else ''}": (
+            totals["above"] and above is not None
+        ),
         f"how many of the negatives are relevant? {seen}; a sample tells: pyrite audit {quote(place)}": True,
     }
     of_functions = [_remarks_of(row, totals["lists"], guarded) for row in functions.iter_rows(named=True)]
     every: list[Mapping[str, int]] = [few, *of_functions, found]
     return [line for said in every for line in applying(said)]
+
+
+def above_advice(guard: Guard, scores: str, checkpoint: str | None) -> str | None:
+    """Return what drops negatives that score above their positive; None if the guard compares by other scores.
+
+    Args:
+        scores: whose scores are written, the function's or the ranker's.
+        checkpoint: the ranker's.
+    """
+    by_ranker, ranker = scores == "ranker", f"guard.ranker={quote(checkpoint or '')}"
+    cases: Sequence[tuple[bool, str | None]] = (
+        (by_ranker and guard.ranker is None and guard.has_margin, f"{ranker} compares by these scores"),
+        (by_ranker and guard.ranker is None, f"{ranker} guard.relative=0.05 drops such negatives"),
+        (guard.ranker is not None and not by_ranker, None),
+        (guard.has_margin and guard.positive == "best", "guard.positive=own compares with it"),
+        (guard.has_margin, ""),
+    )
+    return next((advice for holds, advice in cases if holds), DROPPED_BY_MARGIN)
 
 
 def _remarks_of(row: Mapping[str, Any], lists: int, guarded: str) -> dict[str, bool]:
@@ -157,9 +193,11 @@ def finish(
         if config["promote"]:
             write_qrels(content := io.BytesIO(), _promoted(guarded, config, judgements), storage.place)
             storage.write(PROMOTED, content.getvalue())
-    storage.write("README.md", _card(shards, config, command, about, totals, functions, bool(dropped)).encode())
-    if config["format"] == "dataset":
-        _save_dataset(storage, shards)
+    filled = [shard for shard in shards if (store.read(shard.name) or {})["rows"]]  # no loader reads an empty split
+    card = _card(filled or shards, config, command, about, totals, functions, bool(dropped))
+    storage.write("README.md", card.encode())
+    if config["format"] == "dataset" and filled:
+        _save_dataset(storage, filled)
     return totals, functions
 
 
@@ -221,14 +259,17 @@ def _cell(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
+def check_dataset(storage: Storage) -> None:
+    """Refuse `format=dataset` where it can't be written, before anything is mined: it can't change afterwards."""
+    remedy = "pip install datasets, or choose format=parquet"
+    refuse(find_spec("datasets") is None, "the library datasets is not installed", "format=dataset", remedy)
+    refuse(not storage.local, "a data set can only be saved on a local disk", storage.place, "choose format=parquet")
+
+
 def _save_dataset(storage: Storage, shards: Sequence[Shard]) -> None:
     """Write the data set that `datasets.load_from_disk` loads, next to the parquet files."""
-    try:
-        import datasets
-    except ImportError:
-        remedy = "pip install datasets, or choose format=parquet"
-        raise BadInput("the library datasets is not installed", "format=dataset", remedy) from None
-    refuse(not storage.local, "a data set can only be saved on a local disk", storage.place, "choose format=parquet")
+    import datasets
+
     files: dict[str, list[str]] = {}
     for shard in shards:
         files.setdefault(shard.split, []).append(storage.path(f"data/{shard.name}.parquet"))

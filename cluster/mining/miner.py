@@ -35,6 +35,7 @@ from pyrite.ranking.rankers.dense import DenseRanker
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.ranking.sources import Sources
 from pyrite.ranking.sparse_products import SparseIndex
+from pyrite.ranking.trec_files import check_collection
 from pyrite.sampling.guard import GuardedLists, negatives_lists
 from pyrite.sampling.guarded_documents import GuardedDocuments
 from pyrite.sampling.policies.policy import SamplingPolicy
@@ -184,14 +185,14 @@ class Miner:
         )
 
     def _check_promote(self) -> None:
-        """Refuse positives by the scores of a function, which does not recognise relevant documents."""
-        remedy = "name a ranker that recognises relevant documents: guard.ranker=FOLDER"
-        refuse(
-            self.config["promote"] and self.guard.ranker is None,
-            "no ranker says which documents are relevant",
-            "promote",
-            remedy,
-        )
+        """Refuse positives by the scores of a function, which does not recognise relevant documents, and ids that the
+        file of promoted documents can't hold.
+        """
+        if not self.config["promote"]:
+            return
+        remedy = "name a ranker that recognises relevant documents: guard.ranker=FOLDER guard.relative=0"
+        refuse(self.guard.ranker is None, "no ranker says which documents are relevant", "promote", remedy)
+        check_collection(self.collection, np.arange(len(self.collection.queries)))  # promoted.qrels is in TREC's form
 
     def _check_scores(self) -> None:
         """Refuse a column of scores for losses in which some are missing, or are not on one scale."""
@@ -307,7 +308,8 @@ class Miner:
         judgements = shard_encoded.judgements
         if self.config["promote"]:
             of_guard = [lists[name].dropped for name, part in self.functions.items() if not isinstance(part, InBatch)]
-            judgements, examples = promoted(judgements, examples, queries, of_guard)
+            lowest = None if own is None else self.guard.ranker.own_scores(self.sources, queries, own[:, None])[:, 0]
+            judgements, examples = promoted(judgements, examples, queries, of_guard, lowest)
         of_ranker_encoded = replace(self.ranker_encoded.with_queries(queries), judgements=judgements)
         training: Any = FrozenRanker(self.ranker, of_ranker_encoded)
         order = rng.permutation(len(examples))
@@ -349,17 +351,23 @@ class Miner:
 
 
 def promoted(
-    judgements: Judgements, examples: Batch, queries: NDArray[np.integer], dropped: Sequence[GuardedDocuments]
+    judgements: Judgements,
+    examples: Batch,
+    queries: NDArray[np.integer],
+    dropped: Sequence[GuardedDocuments],
+    positives: NDArray[np.floating] | None = None,
 ) -> tuple[Judgements, Batch]:
     """Return judgements and examples with the documents that scored above the positive as relevant (RLHN).
 
     Such documents are false negatives, which become positives of their query (Thakur et al. 2025). A document that is
-    judged keeps its grade.
+    judged keeps its grade. It takes the list of its query's row with the lowest positive, in which no document is above
+    the limit that the guard has for it.
 
     Args:
         judgements: the judgements by row.
         queries: int [rows], ascending: the query of each row.
         dropped: what a guard has dropped for these queries.
+        positives: float [rows], the score of each row's positive by the guard's ranker; None with one row per query.
     """
     above = [(part.queries[part.reasons == 0], part.documents[part.reasons == 0]) for part in dropped]
     asked, documents = (np.concatenate([pair[column] for pair in above]) for column in (0, 1))
@@ -367,12 +375,13 @@ def promoted(
     counts = ends - firsts  # a query has several rows if each is guarded by a different positive
     rows = np.repeat(firsts, counts) + np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     changed = judgements.with_relevant(rows, np.repeat(documents, counts))
-    new = np.unique(np.stack([firsts, documents]), axis=1)
+    order = np.lexsort((np.zeros(len(queries)) if positives is None else positives, queries))  # rows stay with a query
+    new = np.unique(np.stack([order[firsts], documents]), axis=1)
     # A grade of −1 is in TREC's pool and not judged.
     unjudged = judgements.lookup(new[0], new[1][:, None], unjudged=-1)[:, 0] == -1
     more = new[:, unjudged]
-    positives = np.concatenate([examples.positives, more[1].astype(np.int32)])
-    return changed, Batch(np.concatenate([examples.queries, more[0]]), positives)
+    every = np.concatenate([examples.positives, more[1].astype(np.int32)])
+    return changed, Batch(np.concatenate([examples.queries, more[0]]), every)
 
 
 def _ranks(

@@ -17,8 +17,7 @@ from pyrite.ranking.collections.splits import TEST
 from pyrite.ranking.reading import WORDS, Reading
 
 SKETCH = 32
-"""Digests in `Collection.test_sketch`: of two collections with a tenth of their queries in common, one in thirty has none
-that both have."""
+"""Digests in `Collection.test_sketch`: collections with a tenth of their queries in common nearly always share one."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -212,7 +212,8 @@ class Pairs(Reader):
         of_one = cache(partial(self._are_of_one_scorer, tables.values()))
         for file, split in files.items():
             form.classes = classes_of(file)
-            rows = _checked(read_rows(file, faults, options, form.names()), form, file, faults)
+            mined = file.name.split(".")[0] in tables
+            rows = _checked(read_rows(file, faults, options, form.names()), form, file, faults, may_be_empty=mined)
             if tables:
                 rows = content.comparable(_with_ids(rows, tables.get(file.name.split(".")[0]), file, faults), of_one)
             for line, parts in _taken_apart(rows, form, file, faults):
@@ -243,9 +244,13 @@ def _taken_apart(rows: Iterator[Row], form: RowForm, file: Path, faults: Faults)
         yield line, parts
 
 
-def _checked(rows: Iterator[Row], form: RowForm, file: Path, faults: Faults) -> Iterator[Row]:
+def _checked(rows: Iterator[Row], form: RowForm, file: Path, faults: Faults, may_be_empty: bool) -> Iterator[Row]:
     """Yield the rows of a file, and refuse it without the columns that are needed: at its first row, which may be no
-    header, or at the end of JSON, whose rows differ."""
+    header, or at the end of JSON, whose rows differ.
+
+    Args:
+        may_be_empty: whether a file without rows is no fault: a guard may have left a mined shard without a negative.
+    """
     names, skipped = dict[str, None](), dict(faults.skipped)
     kind = kind_of(file)
     for line, row in rows:
@@ -256,7 +261,7 @@ def _checked(rows: Iterator[Row], form: RowForm, file: Path, faults: Faults) -> 
         yield line, row
     if names and kind == "json":
         _check(form, list(names), file)
-    if not names and skipped == faults.skipped:
+    if not names and skipped == faults.skipped and not may_be_empty:
         faults.report("empty file", "has no rows", file)
 
 

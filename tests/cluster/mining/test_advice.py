@@ -3,7 +3,8 @@
 import polars as pl
 import pytest
 
-from pyrite.cluster.mining.data_card import _promoted, remarks
+from pyrite.cluster.mining.data_card import _promoted, above_advice, remarks
+from pyrite.sampling.guard import Guard
 
 ROW = {
     "function": "bm25",
@@ -45,6 +46,39 @@ def test_pairs_that_are_left_out_are_explained():
     assert "12 of 30 pairs have fewer than 5 negatives and are left out" in said
     assert "rows=triplets keeps" in said
     assert "warning: 7 of 90 negatives score above their positive (in 4 of 30 pairs) and may be relevant" in said
+
+
+def test_rows_of_pairs_need_one_negative():
+    counts = {"examples": 30, "lists": 30, "left out": 12} | dict.fromkeys(("rows", "without scores", "above"), 0)
+    counts |= {"above negatives": 0, "promoted": 0}
+    for rows in ("triplets", "labelled_pairs"):
+        said = "\n".join(remarks(counts, pl.DataFrame([ROW]), "pair", "out", 5, rows))
+        assert "12 of 30 pairs have no negative and are left out: for them no document was found" in said
+        assert "count=" not in said
+        assert "rows=triplets" not in said
+
+
+@pytest.mark.parametrize(
+    ("guard", "scores", "said"),
+    [
+        (Guard(), "function", "guard.relative=0.05 drops such negatives"),
+        (Guard(), "ranker", "guard.ranker='a b' guard.relative=0.05 drops such negatives"),
+        (Guard(relative=0.05), "ranker", "guard.ranker='a b' compares by these scores"),
+        (Guard(relative=0.05, positive="best"), "function", "guard.positive=own compares with it"),
+        (Guard(relative=0.05), "function", ""),
+        (Guard(ceiling=3.0), "function", "guard.relative=0.05 drops such negatives"),
+        (Guard(relative=0.05, ranker=object()), "function", None),
+        (Guard(relative=0.05, ranker=object(), positive="best"), "ranker", "guard.positive=own compares with it"),
+    ],
+)
+def test_advice_is_for_the_scores_that_are_written(guard, scores, said):
+    assert above_advice(guard, scores, "a b") == said
+    counts = dict.fromkeys(("lists", "rows", "left out", "without scores", "promoted"), 0)
+    counts |= {"examples": 30, "above": 4, "above negatives": 7}
+    lines = remarks(counts, pl.DataFrame([ROW]), above=above_advice(guard, scores, "a b"))
+    warnings = [line for line in lines if line.startswith("warning: 7 of 90")]
+    assert len(warnings) == (said is not None)
+    assert all(line.endswith(f"may be relevant{f'; {said}' if said else ''}") for line in warnings)
 
 
 def test_pairs_that_no_margin_guards_are_counted():

@@ -1,5 +1,6 @@
 """`pyrite mine`: what it picks, how it goes on, and that other libraries read what it leaves."""
 
+import gzip
 import inspect
 import json
 import platform
@@ -18,7 +19,7 @@ import polars as pl
 import pytest
 
 import pyrite
-from pyrite.cluster.mining import miner
+from pyrite.cluster.mining import data_card, miner
 from pyrite.cluster.mining.miner import promoted
 from pyrite.ranking.batch import Batch
 from pyrite.ranking.bm25 import Bm25, Bm25Options
@@ -473,8 +474,72 @@ def test_what_a_ranker_scores_above_the_positive_becomes_a_positive(base, of_min
         written = {tuple(line.split()) for line in (out / "promoted.qrels").read_text().splitlines()}
         assert written == {(query, "0", document, "2") for query, document in pairs - judged}
         assert shown_as(mined, 1) == shown_as(plain, 1) | pairs - judged
-    with pytest.raises(BadInput, match="no ranker says which documents are relevant"):
-        pyrite.mine([*of_mine, "promote=true", "guard.relative=0.1", f"out={tmp_path / 'refused'}"])
+    with pytest.raises(BadInput, match=r"no ranker says which documents are relevant; .*FOLDER guard.relative=0$"):
+        pyrite.mine([*of_mine, "promote=true", f"out={tmp_path / 'refused'}"])
+    remedy = [f"guard.ranker={run}", "guard.relative=0"]
+    assert len(pyrite.mine([*of_mine, "promote=true", *remedy, f"out={tmp_path / 'as told'}"]).rows)
+
+
+def documents_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in gzip.decompress((folder / "corpus.jsonl.gz").read_bytes()).splitlines()]
+
+
+def test_promoted_documents_need_ids_that_their_file_can_hold(base, of_mine, beir_folder, tmp_path):
+    run = pyrite.train([*base, "ranker=static", "function=random", "training.max_epochs=1", f"out={tmp_path / 'run'}"])
+    folder = tmp_path / "blanks"
+    shutil.copytree(beir_folder, folder)
+    renamed = [json.dumps(row | {"_id": f"{row['_id']} a"}) for row in documents_of(folder)]
+    (folder / "corpus.jsonl.gz").write_bytes(gzip.compress("\n".join(renamed).encode()))
+    for path in (folder / "qrels").iterdir():
+        path.write_text(re.sub(r"\t(d\d+)\t", r"\t\1 a\t", path.read_text()))
+    options = [text.replace(str(beir_folder), str(folder)) for text in of_mine]
+    guard = [f"guard.ranker={run.folder}", "guard.relative=0"]
+    with pytest.raises(BadInput, match=r"has a blank in it .*a TREC file can't hold it"):
+        pyrite.mine([*options, *guard, "promote=true", f"out={tmp_path / 'refused'}"])
+    assert not (tmp_path / "refused" / "config.yaml").exists()
+    assert len(pyrite.mine([*options, *guard, f"out={tmp_path / 'plain'}"]).rows)
+
+
+@pytest.mark.parametrize("format", ["parquet", "json", "dataset"])
+def test_a_split_without_a_row_stops_no_reader(of_mine, beir_folder, tmp_path, format):
+    """All documents are relevant for the only dev query, which so has no negative."""
+    datasets = pytest.importorskip("datasets", reason="datasets is in the dev extra")
+    folder, out = tmp_path / "few", tmp_path / "mined"
+    shutil.copytree(beir_folder, folder)
+    head, first, *_ = (folder / "qrels" / "dev.tsv").read_text().splitlines()
+    pairs = [f"{first.split()[0]}\t{row['_id']}\t1" for row in documents_of(folder)]
+    (folder / "qrels" / "dev.tsv").write_text("\n".join([head, *pairs, ""]))
+    options = [text.replace(str(beir_folder), str(folder)) for text in of_mine]
+    pyrite.mine([*options, "queries=all", f"format={format}", f"out={out}"])
+    assert set(datasets.load_dataset(str(out), cache_dir=str(tmp_path / "hf"))) == {"train", "test"}
+    if format == "dataset":
+        assert set(datasets.load_from_disk(str(out / "dataset"))) == {"train", "test"}
+    found = open_collection(Pairs(out), tmp_path / "cache")
+    assert set(found.queries["split"]) >= {"train", "test"}
+
+
+def test_a_data_set_that_cannot_be_saved_is_refused_first(of_mine, tmp_path, monkeypatch):
+    with monkeypatch.context() as without:
+        without.setattr(data_card, "find_spec", lambda name: None)
+        with pytest.raises(BadInput, match="the library datasets is not installed"):
+            pyrite.mine([*of_mine, "format=dataset", f"out={tmp_path / 'm'}"])
+    with pytest.raises(BadInput, match="can only be saved on a local disk"):
+        pyrite.mine([*of_mine, "format=dataset", f"out=file://{tmp_path / 'm'}"])
+    assert not (tmp_path / "m").exists()
+
+
+def test_records_of_queries_are_those_of_each_alone():
+    rng = np.random.default_rng(0)
+    columns = [rng.integers(0, 9, 50).astype(np.int32) for _ in range(2)]
+    scores = [rng.random(50).astype(np.float32) for _ in range(2)]
+    every = GuardedDocuments(*columns, *scores, rng.integers(0, 4, 50).astype(np.int8))
+    records = every.by_query(np.array([3, 1, 3, 20]))
+    assert [*records] == [1, 3, 20]
+    for query, record in records.items():
+        own = every.queries == query
+        assert record.documents.tolist() == every.documents[own].tolist()
+        assert record.reasons.tolist() == every.reasons[own].tolist()
+        assert record.total == own.sum()
 
 
 def test_promoted_pairs_by_hand():
@@ -498,3 +563,6 @@ def test_promoted_pairs_by_hand():
     same, none = promoted(judgements, examples, np.array([7, 7, 9]), [GuardedDocuments.joined([])])
     assert same.documents.tolist() == judgements.documents.tolist()
     assert len(none) == 3
+    # A promoted document has the list of its query's lowest positive, in which nothing is within that one's margin.
+    of_lowest = promoted(judgements, examples, np.array([7, 7, 9]), [dropped], np.array([0.9, 0.2, 0.5]))[1]
+    assert list(zip(of_lowest.queries.tolist(), of_lowest.positives.tolist(), strict=True))[3:] == [(1, 4), (2, 4)]
