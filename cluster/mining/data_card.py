@@ -117,7 +117,7 @@ def remarks(
     }
     found = {
         f"promoted: {totals['promoted']:,} of {examples} are documents that guard.ranker scores above the positive; "
-        f"relabel=FOLDER/{PROMOTED} adds them to a study's judgements": totals["promoted"],
+        f"relabel={quote(f'{place}/{PROMOTED}')} adds them to a study's judgements": totals["promoted"],
         f"warning: {unscored:,} of {counted(totals['rows'], 'row')} lack a score, and losses that learn from scores "
         "can't read them; scores=ranker (with checkpoint=) gives each document one": unscored,
         f"warning: {totals['above negatives']:,} of {counted(negatives, 'negative')} {verb} positive (in "
