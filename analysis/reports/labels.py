@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
-from itertools import filterfalse
 from string import ascii_uppercase
 from typing import Any
 
@@ -116,7 +116,7 @@ def distinct_names(methods: Iterable[str]) -> dict[str, str]:
     same = {name: name for name in methods}
     parts = {name: name.split(PART) for name in same if name != UNTRAINED}  # which has no parts
     shared = set.intersection(*map(set, parts.values())) if len(parts) > 1 else set()
-    short = {name: PART.join(filterfalse(shared.__contains__, own)) for name, own in parts.items()}
+    short = {name: PART.join(itertools.filterfalse(shared.__contains__, own)) for name, own in parts.items()}
     distinct = len({*filter(None, short.values())}) == len(parts)
     return same | short if distinct else same
 
@@ -130,19 +130,31 @@ class Letters:
     {'bm25': 'bm25', 'random': 'random'}
     >>> letters.of({"a · rate=0.0001": "a with rate=0.0001", "b": "b"})
     {'a · rate=0.0001': 'A', 'b': 'B'}
+
+    A letter that is a name in the table is passed over:
+
+    >>> Letters().of({"a · rate=0.0001": "a with rate=0.0001", "A": "A"})
+    {'a · rate=0.0001': 'B', 'A': 'C'}
     """
 
     def __init__(self) -> None:
         self._given: dict[str, str] = {}
+        self._taken = set[str]()
+        self._letters = (f"{letter}{number or ''}" for number in itertools.count() for letter in ascii_uppercase)
+
+    def _next(self) -> str:
+        """Return the next letter that is no name."""
+        return next(letter for letter in self._letters if letter not in self._taken)
 
     def of(self, names: Mapping[str, str]) -> dict[str, str]:
         """Return what a table shows for each name: its letter, or the name if all are short enough."""
         long = {name: shown for name, shown in names.items() if name != UNTRAINED}
         if max(map(len, long.values()), default=0) <= WIDEST:
             return dict(names)
+        self._taken |= {*long, *long.values()}
         for name in long:
-            at = len(self._given)
-            self._given.setdefault(name, f"{ascii_uppercase[at % 26]}{at // 26 or ''}")
+            if name not in self._given:
+                self._given[name] = self._next()
         return {name: self._given.get(name, name) for name in names}
 
 

@@ -9,10 +9,12 @@ from typing import NamedTuple
 
 import polars as pl
 
-from pyrite.analysis.methods import LABEL, swept, with_methods
+from pyrite.analysis.methods import LABEL, METHOD, swept, with_methods
 from pyrite.ranking.errors import BadInput, refuse
 
 OR = " | "
+PARTS = frozenset((*METHOD, "objective"))
+"""Options whose values name a method on their own: `bm25` is `function=bm25`."""
 
 
 class NamedMethod(NamedTuple):
@@ -94,10 +96,28 @@ def _choices(trials: pl.DataFrame) -> str:
 
 
 def _matching(trials: pl.DataFrame, requested: str) -> pl.DataFrame:
-    """Return the runs whose method has a label, or else words in its overrides."""
+    """Return the runs whose method has a label, or else all of some words among its overrides, in any order."""
     labelled = pl.col("swept").list.eval(
         (pl.element().struct.field("key") == LABEL) & (pl.element().struct.field("value") == requested)
     )
     of_label = trials.filter(labelled.list.any())
-    named = pl.any_horizontal(pl.col("overrides").str.contains(words, literal=True) for words in requested.split(OR))
-    return of_label if len(of_label) else trials.filter(named)
+    if len(of_label):
+        return of_label
+    wanted = [words for each in requested.split(OR) for words in _words(each)]
+    given = map(_named_by, trials["overrides"])
+    return trials.filter(pl.Series([any(words <= of_run for words in wanted) for of_run in given], dtype=pl.Boolean))
+
+
+def _named_by(overrides: str) -> set[str]:
+    """Return the words that name a run: its overrides, and the names of its parts without their keys."""
+    texts = shlex.split(overrides)
+    return {*texts, *(text.partition("=")[2] for text in texts if text.partition("=")[0] in PARTS)}
+
+
+def _words(requested: str) -> list[set[str]]:
+    """Return the overrides that some words name, as they are and without quotes, if these come in pairs."""
+    plain = set(requested.split())
+    try:
+        return [plain, set(shlex.split(requested))]
+    except ValueError:  # the apostrophe of a label
+        return [plain]

@@ -677,6 +677,24 @@ def test_contrasts_that_the_plan_does_not_have_are_refused(requested, message):
         check_contrasts(planned, [*requested, "elsewhere"], complete=False)
 
 
+def test_contrasts_name_whole_words():
+    """Not their beginnings: `negatives=1` is not `negatives=12`."""
+    trials, queries = study({"a": 0.0, "b": 0.02, "c": -0.02}, origins=("bm25",))
+    numbers = {"a": "1", "b": "4", "c": "12"}
+    number = pl.col("function").replace_strict(numbers)
+    texts = pl.format("policy=fixed sampling.negatives={} guard.relative=0.05 {}", number, pl.col("overrides"))
+    trials = trials.with_columns(overrides=texts)
+    tested, lines = Comparison(trials, queries).contrasts(["sampling.negatives=1", "sampling.negatives=4"])
+    assert not lines
+    assert tested.select("method", "against").row(0) == ("a · uniform", "b · uniform")
+    turned = Comparison(trials, queries).contrasts(["function=c policy=fixed", "sampling.negatives=4 policy=fixed"])[0]
+    assert turned.select("method", "against").row(0) == ("c · uniform", "b · uniform")
+    with pytest.raises(BadInput, match="'guard' in its overrides"):
+        check_contrasts(trials, ["guard", "function=a"])
+    with pytest.raises(BadInput, match='"one of BM25\'s" in its overrides'):
+        check_contrasts(trials, ["one of BM25's", "function=a"])
+
+
 def test_two_methods_that_a_one_sided_bound_tells_apart_are_not_told_apart():
     values = {"a": (0.5, 0.7, 0.6), "b": (0.4, 0.5, 0.3)}  # p is .074 from two sides, .037 from one
     rows = [
