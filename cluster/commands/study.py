@@ -82,7 +82,7 @@ def prepare(experiment: Experiment, console: Console) -> StudyWork:
         refuse_folds(request.config, artifacts.collection(request.config), {})
     for each in distinct(known):
         refuse_folds(each.config, collections[each.name], learned_on)
-    check_comparison(plan.options, known, collections, complete=not adaptive)
+    check_comparison(plan, known, collections, complete=not adaptive)
     whole = [*runs, *repeated]
     store = run_store(plan.storage, whole, artifacts.provenance)
     done, outdated = store.finished(whole)

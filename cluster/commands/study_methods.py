@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from pyrite.cluster.config.agents import learner_of
+from pyrite.cluster.config.override import key_of
 from pyrite.cluster.index.demand import live_functions, served_functions
+from pyrite.cluster.plan.methods import NAMED
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, identity
 from pyrite.cluster.rollouts.request import LearnRequest, with_agents
@@ -62,14 +64,27 @@ def planned_with_agents(
 
 
 def check_comparison(
-    options: Mapping[str, Any], known: Sequence[Planned], collections: dict[str, Collection], complete: bool
+    plan: StudyPlan, known: Sequence[Planned], collections: dict[str, Collection], complete: bool
 ) -> None:
-    """Refuse a baseline, factors and contrasts that the runs don't have."""
-    baseline, factors, contrasts = given = [options.get(key) for key in ("baseline", "factors", "contrasts")]
+    """Refuse a baseline, factors and contrasts that the runs don't have: the user's, or those of the experiment where
+    its methods are as they are in its file.
+
+    Args:
+        complete: whether all runs are known: a search may still find what is named.
+    """
+    of_design = plan.design if complete and _keeps_methods(plan) else {}
+    keys = ("baseline", "factors", "contrasts")
+    baseline, factors, contrasts = given = [plan.options.get(key) or of_design.get(key) for key in keys]
     if any(each is not None for each in given):
         from pyrite.cluster.reports import study_tables
 
         study_tables.check_comparison(baseline, factors, known, collections, contrasts, complete=complete)
+
+
+def _keeps_methods(plan: StudyPlan) -> bool:
+    """Whether a study has all methods of its experiment, under their names."""
+    others = plan.options.get("methods") or plan.scaled.get("methods") or plan.unlabelled
+    return not others and set(map(key_of, plan.arguments)).isdisjoint(NAMED)
 
 
 def _look_for_data(folder: str | None, runs: Iterable[Planned]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from pyrite.cluster.commands.experiment import Verb
 from pyrite.cluster.commands.taken import divided
@@ -14,7 +15,7 @@ from pyrite.cluster.config.build import as_node
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.durations import seconds_of
 from pyrite.cluster.config.grammar import parsed
-from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.groups import CHOICES, option
 from pyrite.cluster.config.nested import nodes
 from pyrite.cluster.config.other_names import suggestion
 from pyrite.cluster.config.override import key_of, root_of, values_by_key
@@ -104,10 +105,16 @@ def _composed(overrides: Sequence[str]) -> dict[str, Any]:
     if not own:
         return options
     given = OmegaConf.create({"data": options["data"], "experiment": parsed(own[-1]).value()})
-    whole: Any = OmegaConf.to_container(given, resolve=True)
+    try:
+        whole: Any = OmegaConf.to_container(given, resolve=True)
+    except OmegaConfBaseException as error:
+        what = f"{error.full_key}: {str(error.msg).partition(chr(10))[0]}"
+        raise BadInput(what, "the study's file", "set the variable, or write its value") from None
     options["experiment"] = whole["experiment"]
     choices = options.pop(CHOICES)
     check_shape(options, "study")
+    for name in options["experiment"].get("scales") or {}:
+        option("scale", name)  # which refuses an unknown one
     return options | {CHOICES: choices | {"experiment": options["experiment"]["title"]}}
 
 

@@ -16,7 +16,7 @@ from pyrite.cluster.config.comparison_command import comparison_command
 from pyrite.cluster.config.compose import recorded_or_none
 from pyrite.cluster.config.mine_command import mine_command
 from pyrite.cluster.output.event_log import EventLog
-from pyrite.cluster.output.manifest import CONFIG, read_config
+from pyrite.cluster.output.manifest import CONFIG, read_config, resume_command
 from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.run_log import failure_summary
 from pyrite.cluster.output.storage import Storage
@@ -84,7 +84,9 @@ def report_study(
     results = results or read_results(storage)
     if not (results.trials["status"] == "done").any():
         failures = results.trials["error"].drop_nulls().to_list()
-        console.print(f"[red]no run finished[/]: {escape(failures[0] if failures else 'nothing ran')}")
+        stopped = f"time was over before a run ended; to continue: {resume_command('study', storage.place)}"
+        why = [*failures, *([stopped] if (results.trials["status"] == "stopped").any() else []), "nothing ran"]
+        console.print(f"[red]no run finished[/]: {escape(why[0])}")
         return
     publish(study_report(results, baseline, factors, contrasts), storage, console)
 

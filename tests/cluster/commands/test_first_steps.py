@@ -366,6 +366,14 @@ def test_a_file_with_a_title_and_methods_is_an_experiment(tmp_path):
         (*common, "function=random", "seed=0"),
     ]
     assert [dict(run.swept).get("label") for run in runs] == [None, None, "both", None]
+    for own, says in (
+        (OWN.replace("tiny: {", "tini: {"), "there is no scale 'tini'.*did you mean tiny"),
+        (OWN.replace(".05", "'${oc.env:NOT_SET_HERE}'"), "NOT_SET_HERE.*set the variable"),
+        (OWN.replace(".05", "'${no_such}'"), "no_such"),
+    ):
+        path.write_text(own)
+        with pytest.raises(BadInput, match=says):
+            study_plan.plan(parse(["study", str(path), "data=/here", f"out={tmp_path}/out"]).overrides)
     path.write_text("title: Mine\nmethods: [{function: bm25}]\nseed: 3\n")
     with pytest.raises(BadInput, match="is no experiment: there is no option seed") as refusal:
         parse(["study", str(path)])

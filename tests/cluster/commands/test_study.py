@@ -1,5 +1,6 @@
 """The real commands, small."""
 
+import re
 import shlex
 import shutil
 import sys
@@ -43,6 +44,30 @@ def test_a_study_leaves_its_files_and_a_summary_of_its_methods(study):
     assert rankers.select("policy", "function", "selector").n_unique() == 9
     assert rankers["runs"].unique().to_list() == [2]
     assert set(summary["candidates"]) == {"bm25", "random"}
+
+
+OF_FILE = """
+title: Mine
+seeds: 1
+methods:
+  - {label: hard, function: bm25, selector: top}
+  - {label: plain, function: bm25}
+baseline: plain
+contrasts: [hard, plain]
+"""
+
+
+def test_a_files_baseline_and_contrasts_are_checked_before_anything_runs(base, tmp_path, refusal):
+    path, out = tmp_path / "mine.yaml", tmp_path / "out"
+    for wrong, says in (("baseline: plian", "'plian'"), ("contrasts: [hrad, plain]", "'hrad' in its overrides")):
+        path.write_text(re.sub(f"(?m)^{wrong.partition(':')[0]}:.*", wrong, OF_FILE))
+        assert says in refusal("study", str(path), *base, "local=true", f"out={out}")
+        assert not (out / "trials.parquet").exists()
+    path.write_text(OF_FILE)
+    assert command("study", str(path), *base, "local=true", f"out={out}") == 0
+    changed = f"out={tmp_path / 'changed'}"  # whose methods are others than the file's: its words may name none
+    path.write_text(OF_FILE.replace("[hard,", "[hrad,"))
+    assert command("study", str(path), *base, "function=random", "local=true", changed) == 0
 
 
 def test_runs_go_seed_by_seed(study):

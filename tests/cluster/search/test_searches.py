@@ -262,6 +262,14 @@ def test_no_run_begins_when_the_time_is_over():
     assert TimeBudget(None, lambda: True).spent()
 
 
+def test_a_study_without_time_for_a_run_says_how_to_go_on(base, tmp_path, capsys):
+    out = tmp_path / "out"
+    asked = ["policy=fixed", "function=random", "selector=uniform", "seeds=1", "local=true", "time_budget=0.0001"]
+    assert command("study", *base, *asked, f"out={out}") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"time was over before a run ended; to continue: pyrite study --resume {out}" in shown.replace("- -", "--")
+
+
 @pytest.mark.nightly
 def test_a_study_that_ran_out_of_time_is_stopped_and_goes_on(base, tmp_path):
     out = tmp_path / "out"
