@@ -11,6 +11,9 @@ from pyrite.cluster.commands.audited import read_shown, reading_of
 from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import write_table
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.pairs import Pairs
+from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
 from tests.made_up import write_texts
 
@@ -175,6 +178,28 @@ def test_a_mined_folder_is_audited_and_one_without_a_record_refused(collection, 
     assert "holds results of `pyrite train`; audit takes" in refusal("audit", str(tmp_path / "train"), out)
     assert "studies has no default" in refusal("audit", out)
     assert "nowhere: no such folder; name the out=" in refusal("audit", str(tmp_path / "nowhere"), out)
+
+
+@pytest.mark.parametrize("written", [["data", "ids", "shards"], ["data", "ids"]])
+def test_a_part_of_a_mining_is_not_taken_for_the_whole(collection, tmp_path, written, refusal):
+    """Of two shards one was written; or its tables were, and not yet the note that it is done."""
+    mined, out = tmp_path / "mined", f"out={tmp_path / 'audit'}"
+    given = ["collection=beir", f"collection.path={collection}", "function=bm25", "shard=3", f"cache={tmp_path}/cache"]
+    assert command("mine", *given, f"out={mined}") == 0
+    kept = [file for folder in written for file in (mined / folder).glob("train-00000.*")] + [mined / "config.yaml"]
+    for file in {file for file in mined.rglob("*") if file.is_file()} - {*kept}:
+        file.unlink()
+    says = f"mined: is not finished; finish it with `pyrite mine --resume {mined}`"
+    of_pairs = ["collection=pairs", f"collection.path={mined}", "function=given", f"cache={tmp_path}/cache"]
+    assert says in refusal("audit", str(mined), "budget=10", out)
+    assert says in refusal("train", *of_pairs, "ranker=static", f"out={tmp_path / 'train'}")
+    with pytest.raises(BadInput, match="is not finished"):
+        open_collection(Pairs(mined), tmp_path / "own")
+    assert command("mine", "--resume", str(mined)) == 0
+    assert command("audit", str(mined), "budget=10", out) == 0
+    for name in ("config.yaml", "README.md"):  # as a copy of the tables alone
+        (mined / name).unlink()
+    assert len(open_collection(Pairs(mined), tmp_path / "own").queries) == 6
 
 
 def test_faults_that_were_skipped_are_skipped_again(tmp_path, capsys):
@@ -353,6 +378,7 @@ def mined_of(folder: str, content: dict[str, str], overrides: list[str], documen
     write_table(
         Storage(folder), "ids/train-00000", pl.DataFrame(row | {"ranks": [[0, 1]], "functions": [[None, "bm25"]]})
     )
+    Storage(folder).write("README.md", b"")
 
 
 def test_collections_are_audited_one_at_a_time(tmp_path, monkeypatch, capsys, refusal):
