@@ -34,7 +34,7 @@ from pyrite.cluster.telemetry.silence_line import silence_shown
 from pyrite.pooling.false_negatives import draw, sizes_of
 from pyrite.pooling.runs import listed
 from pyrite.ranking.collections.faults import Faults
-from pyrite.ranking.collections.judgement_files import ungraded_lines
+from pyrite.ranking.collections.judgement_files import marked, ungraded_lines
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import read_qrels, write_run
 
@@ -118,7 +118,8 @@ def _to_fill_in(
     table = table.join(documents, on="document", how="left", maintain_order="left").sort("query", maintain_order=True)
     name = TO_FILL_IN.format(len(drawn), config["seed"])
     if storage.read(name) is None:
-        storage.write_data(name, table.write_csv().encode())
+        texts = marked(pl.col(*PAIR, "query_text", "text"))
+        storage.write_data(name, table.with_columns(texts).write_csv().encode())
     path = storage.path(name)
     asked = ["pyrite", "audit", *studies, *own, f"out={storage}", f"judgements={path}"]
     return [words.FILL_IN.format(path, config["relevant_from"]), f"  {shlex.join(asked)}"]

@@ -14,6 +14,7 @@ from pyrite.cluster.output.tables import write_table
 from pyrite.ranking.collections.cache import open_collection
 from pyrite.ranking.collections.pairs import Pairs
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.trec_files import read_qrels
 from tests.cluster.command_line import command
 from tests.made_up import write_texts
 
@@ -178,6 +179,29 @@ def test_a_mined_folder_is_audited_and_one_without_a_record_refused(collection, 
     assert "holds results of `pyrite train`; audit takes" in refusal("audit", str(tmp_path / "train"), out)
     assert "studies has no default" in refusal("audit", out)
     assert "nowhere: no such folder; name the out=" in refusal("audit", str(tmp_path / "nowhere"), out)
+
+
+def test_no_cell_of_the_table_to_fill_in_is_a_formula(tmp_path, capsys):
+    """The apostrophe is no part of an id when the table is read; one that an id has itself stays."""
+    ids = ["+d", "=d", "'d", "'=d", "'-d", "@d", "\uff1dd", "d"]
+    corpus = [{"_id": name, "text": f"@SUM({n}) wing"} for n, name in enumerate(ids)] + [{"_id": "p", "text": "a wing"}]
+    qrels = {split: [(query, "p", 1)] for split, query in (("train", "-q"), ("dev", "q1"), ("test", "q2"))}
+    queries = [{"_id": "-q", "text": '=HYPERLINK("wing")'}, {"_id": "q1", "text": "wing"}, {"_id": "q2", "text": "a"}]
+    write_texts(tmp_path / "own", corpus, queries, qrels)
+    given = ["collection=beir", f"collection.path={tmp_path / 'own'}", "function=bm25", f"count={len(ids)}"]
+    mined, audited = tmp_path / "mined", tmp_path / "audit"
+    assert command("mine", *given, f"cache={tmp_path / 'cache'}", f"out={mined}") == 0
+    assert command("audit", str(mined), f"out={audited}") == 0
+    file = audited / f"sample_{len(ids)}_0.csv"
+    table = pl.read_csv(file, infer_schema=False).fill_null("")
+    cells = [cell for row in table.rows() for cell in row]
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\uff1d"))]
+    assert set(table["document"]) == {"'+d", "'=d", "'d", "''=d", "''-d", "'@d", "'\uff1dd", "d"}
+    for columns in (table.columns, ["query", "document", "grade"]):
+        table.with_columns(grade=(pl.col("document") == "'=d").cast(pl.Int8)).select(columns).write_csv(file)
+        assert command("audit", str(mined), f"judgements={file}", f"out={audited}") == 0
+        assert read_qrels(file).filter(grade=1).select("query", "document").rows() == [("-q", "=d")]
+        assert set(read_qrels(file)["document"]) == set(ids)
 
 
 @pytest.mark.parametrize("written", [["data", "ids", "shards"], ["data", "ids"]])
