@@ -408,13 +408,19 @@ def mined_of(folder: str, content: dict[str, str], overrides: list[str], documen
 def test_collections_are_audited_one_at_a_time(tmp_path, monkeypatch, capsys, refusal):
     """Equal ids are of different texts. Other judgements and words of one collection leave its ids as they are."""
     monkeypatch.chdir(tmp_path)
+    corpus = [{"_id": name, "text": f"text of {name}"} for name in "de"]
+    qrels = {split: [(query, "d", 1)] for split, query in (("train", "q"), ("test", "q2"))}
+    write_texts(Path("a/x"), corpus, [{"_id": "q", "text": "which?"}, {"_id": "q2", "text": "what?"}], qrels)
     mined_of("m1", {"f" * 16: "x"}, ["collection.path=a/x"], "d")
     mined_of("m2", {"e" * 16: "x"}, ["collection.path=b/x"], "d")
     mined_of("m3", {"d" * 16: "x"}, ["collection.path=a/x", "collection.tokenizer=characters", "relabel=r.txt"], "e")
     mined_of("m4", {"f" * 16: "y"}, ["collection.path=copy/y"], "e")
     mined_of("m5", {"c" * 16: "z"}, ["collection.path=z"], "e")
     for studies in (["m1", "m3"], ["m1", "m4"]):
-        assert command("audit", *studies, f"out={'-'.join(studies)}") == 0
+        out = "-".join(studies)
+        assert command("audit", *studies, f"out={out}") == 0
+        table = pl.read_csv(f"{out}/sample_2_0.csv").select("query", "document", "text", "query_text").sort("document")
+        assert table.rows() == [("q", name, f"text of {name}", "which?") for name in "de"]
     for order in ("sample", "bandit"):
         message = refusal("audit", "m1", "m5", "m3", f"order={order}", "out=both")
         assert "m1, m5, m3: shows negatives of 2 collections (x, z), which may have equal ids; audit each" in message
