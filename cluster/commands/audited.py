@@ -130,7 +130,7 @@ def read_shown(place: str, name: str | None = None) -> pl.DataFrame:
     )
     storage = Storage(place)
     if storage.names("ids"):
-        return _read_mined(storage, name or Path(place).name)
+        return _read_mined(storage, name or storage.name)
     table = read_table(storage, SHOWN)
     if table is None or not len(table):
         raise _no_record(storage)

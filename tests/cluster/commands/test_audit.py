@@ -293,6 +293,14 @@ def test_methods_whose_names_differ_in_signs_are_judged_in_runs_of_their_own(tmp
     assert runs == ["a", "b"]
 
 
+@pytest.mark.parametrize("place", [".", "../m1/", "sub/.."])
+def test_a_mining_has_the_name_of_its_folder(tmp_path, monkeypatch, place):
+    mined_of(str(tmp_path / "m1"), {}, [], "a")
+    (tmp_path / "m1" / "sub").mkdir()
+    monkeypatch.chdir(tmp_path / "m1")
+    assert read_shown(place)["method"].to_list() == ["m1"]
+
+
 def test_what_is_relevant_is_what_the_study_took_as_relevant(tmp_path, monkeypatch, capsys, refusal):
     monkeypatch.chdir(tmp_path)
     for name, overrides in (("graded", ["encoding.relevant_from=2", "seed=0"]), ("binary", ["seed=0"])):
