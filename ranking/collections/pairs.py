@@ -203,7 +203,7 @@ class Pairs(Reader):
         if others := form.unread():
             columns = (f"{', '.join(names)} (collection.{option}= chooses it)" for option, names in others.items())
             content.facts["columns that are not read"] = ", ".join(columns)
-        content.source |= {"name": Path(self.path).name, "columns": form.used()}
+        content.source |= {"name": Path(os.path.abspath(self.path)).name, "columns": form.used()}
 
     def _read_files(
         self,
