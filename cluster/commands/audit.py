@@ -34,7 +34,7 @@ from pyrite.cluster.telemetry.silence_line import silence_shown
 from pyrite.pooling.false_negatives import draw, sizes_of
 from pyrite.pooling.runs import listed
 from pyrite.ranking.collections.faults import Faults
-from pyrite.ranking.collections.judgement_files import ungraded_lines
+from pyrite.ranking.collections.judgement_files import marked, ungraded_lines
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import read_qrels, write_run
 
@@ -59,7 +59,7 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     studies = listed(config["studies"])
     of_collection = audited.of_collection(audited.shown_by(studies), listed(config["collections"] or []), studies)
     every = audited.of_functions(of_collection, listed(config["functions"] or []))
-    reading = [shlex.split(text) for text in every["options"].unique(maintain_order=True)]
+    reading = shlex.split(every["options"][0])  # others of the same collection have the same ids
     shown = every.drop(audited.ORIGIN)
     own = of_keys(overrides, {"collections", "functions", "relevant_from"})
     config["relevant_from"] = least = config["relevant_from"] or audited.relevant_from(studies)
@@ -75,7 +75,7 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     if config["judgements"] is None:
         to_fill_in = _to_fill_in(storage, sample, config, studies, reading, own)
         print_lines(console, *_drawn(sample, shown), *to_fill_in, words.OR_JUDGE)
-        print_commands(storage, studies, "runs", ["method=rank", *_graded(least)], reading[0], own, console)
+        print_commands(storage, studies, "runs", ["method=rank", *_graded(least)], reading, own, console)
         return
     _refuse_ungraded(config["judgements"], config["encoding"])
     judged = _judged(sample, _read_judgements(config, console), config["judgements"], config["relevant_from"])
@@ -94,18 +94,14 @@ def _drawn(sample: pl.DataFrame, shown: pl.DataFrame) -> list[str]:
 
 def _to_fill_in(
     storage: Storage, sample: pl.DataFrame, config: Mapping[str, Any], studies: Sequence[str],
-    reading: Sequence[Sequence[str]], own: Sequence[str],
+    reading: Sequence[str], own: Sequence[str],
 ) -> list[str]:  # fmt: skip
     """Write the texts of the sample as a table with an empty column for grades, and return the command that reads it.
 
-    A table that is there is left as it is: it may be filled in. Nothing is written if the studies read the collection
-    in several ways.
+    A table that is there is left as it is: it may be filled in.
     """
-    options, *others = reading
-    if others:
-        return []
     with from_folder():
-        collection = Artifacts().collection(compose(options))
+        collection = Artifacts().collection(compose(reading))
     drawn = sample.filter("drawn").select(PAIR)
     queries, documents = (
         frame.filter(pl.col("id").is_in(drawn[column].implode())).select(pl.col("id").alias(column), text)
@@ -118,7 +114,8 @@ def _to_fill_in(
     table = table.join(documents, on="document", how="left", maintain_order="left").sort("query", maintain_order=True)
     name = TO_FILL_IN.format(len(drawn), config["seed"])
     if storage.read(name) is None:
-        storage.write_data(name, table.write_csv().encode())
+        texts = marked(pl.col(*PAIR, "query_text", "text"))
+        storage.write_data(name, table.with_columns(texts).write_csv().encode())
     path = storage.path(name)
     asked = ["pyrite", "audit", *studies, *own, f"out={storage}", f"judgements={path}"]
     return [words.FILL_IN.format(path, config["relevant_from"]), f"  {shlex.join(asked)}"]
@@ -166,7 +163,7 @@ def _check_sample(sample: pl.DataFrame, shown: pl.DataFrame, config: Mapping[str
 
 def _by_bandit(
     shown: pl.DataFrame, storage: Storage, studies: Sequence[str], config: Mapping[str, Any],
-    reading: Sequence[Sequence[str]], own: Sequence[str], console: Console,
+    reading: Sequence[str], own: Sequence[str], console: Console,
 ) -> None:  # fmt: skip
     """Write a run for each method and function, with a query's negatives by their lead over the positive.
 
@@ -189,7 +186,7 @@ def _by_bandit(
     print_counts(console, {words.UNSCORED.format(words.LAST): len(shown) - len(scored(shown))})
     print_lines(console, words.BANDIT.format(counted(shown.select(PAIR).n_unique(), "negative")))
     judging = ["method=shared", *_graded(config["relevant_from"])]
-    print_commands(storage, studies, "arms", judging, reading[0], [*own, "order=bandit"], console)
+    print_commands(storage, studies, "arms", judging, reading, [*own, "order=bandit"], console)
 
 
 def _graded(relevant_from: int) -> list[str]:

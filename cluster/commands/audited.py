@@ -130,7 +130,7 @@ def read_shown(place: str, name: str | None = None) -> pl.DataFrame:
     )
     storage = Storage(place)
     if storage.names("ids"):
-        return _read_mined(storage, name or Path(place).name)
+        return _read_mined(storage, name or storage.name)
     table = read_table(storage, SHOWN)
     if table is None or not len(table):
         raise _no_record(storage)
@@ -173,7 +173,9 @@ def _no_record(storage: Storage) -> BadInput:
 
 def _read_mined(storage: Storage, name: str) -> pl.DataFrame:
     """Return the negatives of `pyrite mine`; one that several pairs of a query have counts for each of them."""
-    config = read_config(storage)
+    config, card = read_config(storage), storage.read("README.md")
+    if verb_of(config) == "mine" and card is None:  # it is written last: shards may be missing
+        raise _no_record(storage)
     [(fingerprint, collection), *_] = (config.get("collections") or {storage.place: name}).items()
     [options] = reading_of(storage, [shlex.join(config.get("overrides", []))])
     files = [name.removesuffix(".parquet") for name in storage.names("ids")]
@@ -186,7 +188,7 @@ def _read_mined(storage: Storage, name: str) -> pl.DataFrame:
     if POSITIVE_SCORES in rows.columns:
         positive, of_one = pl.col(POSITIVE_SCORES), bool(known[COMPARABLE].all())
     else:  # of an earlier version, which kept one score of a positive: that of the first function that scores positives
-        of_one = of_one_scorer(known["functions"], (storage.read("README.md") or b"").decode("utf-8", "replace"))
+        of_one = of_one_scorer(known["functions"], (card or b"").decode("utf-8", "replace"))
         positive = score.first().over("pair") if of_one else pl.lit(None, pl.Float32)
     rows = rows.with_columns(margin=score - positive)
     scale = pl.lit("all") if of_one else pl.col("function")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import PurePath
@@ -24,7 +25,7 @@ SHARE = "share:"
 
 def study_of(place: str) -> str:
     """Return the study tag of an output folder: the last part of its path."""
-    return PurePath(place).name
+    return PurePath(os.path.abspath(place)).name
 
 
 def run_tags(place: str, config: Mapping[str, Any]) -> dict[str, str]:

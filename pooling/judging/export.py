@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from pyrite.pooling.judging.copies import spread
 from pyrite.pooling.judging.export_files import trec_lines, write
 from pyrite.pooling.judging.store import KNOWN, Snapshot
 from pyrite.pooling.runs import by_value
-from pyrite.ranking.collections.judgement_files import FORMULA
+from pyrite.ranking.collections.judgement_files import FORMULA, marked
 
 Rule = Literal["highest", "first", "last"]
 RULES: Mapping[Rule, Callable[[Sequence[int]], int]] = {
@@ -91,7 +92,7 @@ def table(snapshot: Snapshot) -> str:
         pl.col("note", "rationale", *same).fill_null(""),
     )  # fmt: skip
     texts = ["topic", "document", "assessor", "note", "rationale", *same]
-    return rows.with_columns(map(_no_formula, texts)).write_csv()
+    return rows.with_columns(marked(pl.col(texts))).write_csv()
 
 
 def write_qrels(snapshot: Snapshot, rule: Rule, path: Path) -> Path | None:
@@ -116,14 +117,7 @@ def write_machine(snapshot: Snapshot, grades: pl.DataFrame, path: Path) -> Path:
 
 def plain(text: str) -> str:
     """Return a text that a spreadsheet does not take for a formula."""
-    return f"'{text}" if text.startswith(FORMULA) else text
-
-
-def _no_formula(column: str) -> pl.Expr:
-    text = pl.col(column)
-    marked = pl.concat_str(pl.lit("'"), text)
-    is_formula = pl.any_horizontal(text.str.starts_with(start) for start in FORMULA)
-    return pl.when(is_formula).then(marked).otherwise(text).alias(column)
+    return f"'{text}" if re.match(FORMULA, text) else text
 
 
 def _by_document(judgements: pl.DataFrame) -> dict[tuple[str, str], list[tuple[str, int]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -201,4 +202,4 @@ def _texts(values: Sequence[Any]) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """Return a text without the apostrophe by which `pyrite judge` keeps it from being a formula."""
-    return text[1:] if text.startswith("'") and text[1:].startswith(FORMULA) else text
+    return text[1:] if re.match(f"'{FORMULA}", text) else text

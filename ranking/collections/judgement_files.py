@@ -46,8 +46,11 @@ QRELS: Mapping[str, pl.DataType] = {
 TYPES: Mapping[str, pl.DataType] = {**RUN, **QRELS, "rank": pl.String()}  # read although it is no whole number
 READ_RUN = {"query": pl.String, "document": pl.String, "rank": pl.Int32, "score": pl.Float64, "tag": pl.String}
 READ_QRELS = {"query": pl.String, "document": pl.String, "grade": pl.Int32}
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""Starts of a text that a spreadsheet takes for a formula; the last are the wide forms of =, +, - and @."""
+FORMULA = r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
+"""The start of a text that a spreadsheet takes for a formula, or of one that has been marked as none.
+
+The last signs are the wide forms of =, +, - and @.
+"""
 HEAD = 100
 """The number of lines by which the form of a file is found."""
 _ROW_WITH_HASH = re.compile(r"#\S+([ \t]+\S+){2,}")
@@ -74,6 +77,16 @@ def qrels_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Ite
     """
     for frame in _frames(path, _OF_GRADES, faults, encoding):
         yield _with_ids(frame, path, faults).select([*READ_QRELS, "line"])
+
+
+def marked(texts: pl.Expr) -> pl.Expr:
+    """Return texts with an apostrophe before those that a spreadsheet would take for a formula, see `unmarked`."""
+    return texts.str.replace(f"^({FORMULA})", "'${1}")
+
+
+def unmarked(texts: pl.Expr) -> pl.Expr:
+    """Return texts without the apostrophe of `marked`."""
+    return texts.str.replace(f"^'({FORMULA})", "${1}")
 
 
 def ungraded_lines(path: str | Path, encoding: str = "utf-8") -> tuple[list[int], int]:
@@ -188,6 +201,8 @@ def _of_table(path: str | Path, form: Form, faults: Faults, encoding: str, comme
         more=form.dialect.more, remedy=form.remedy,
     )  # fmt: skip
     for frame in every:
+        if form.dialect.is_marked:
+            frame = frame.with_columns(unmarked(pl.col("query", "document")))
         if form.dialect is OF_PYRITE:
             frame = _of_pyrite(frame, faults)
         if form.dialect.note:
@@ -198,14 +213,8 @@ def _of_table(path: str | Path, form: Form, faults: Faults, encoding: str, comme
 
 
 def _of_pyrite(frame: pl.DataFrame, faults: Faults) -> pl.DataFrame:
-    """Return the judgements of a table that `pyrite judge` wrote: without those that have no grade.
-
-    A text that a spreadsheet would take for a formula has an apostrophe before it.
-    """
-    ids = pl.col("query", "document")
-    is_marked = ids.str.starts_with("'") & ids.str.slice(1, 1).is_in(FORMULA)
-    unmarked = pl.when(is_marked).then(ids.str.slice(1)).otherwise(ids)
-    grades = frame.with_columns(unmarked, pl.col("grade").cast(pl.Int32, strict=False))
+    """Return the judgements of a table that `pyrite judge` wrote: without those that have no grade."""
+    grades = frame.with_columns(pl.col("grade").cast(pl.Int32, strict=False))
     faults.note("judgements without a grade (the assessor could not judge), left out", grades["grade"].null_count())
     return grades.drop_nulls("grade")
 

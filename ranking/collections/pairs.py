@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -154,7 +155,12 @@ class Pairs(Reader):
         return self._content(Faults(strict=False)).source
 
     def _files(self) -> dict[Path, str | None]:
-        return row_files(local_path(self.path))
+        folder = local_path(self.path)
+        # `pyrite mine` writes config.yaml first and README.md last; a copy of `data` and `ids` alone has neither.
+        begun = (folder / "ids").is_dir() and (folder / "config.yaml").is_file()
+        remedy = f"finish it with `{shlex.join(['pyrite', 'mine', '--resume', str(folder)])}`"
+        refuse(begun and not (folder / "README.md").is_file(), "is not finished", folder, remedy)
+        return row_files(folder)
 
     def _beside(self) -> dict[Path, str | None]:
         """Return the tables with ids and scores of the rows in `data`, which `pyrite mine` writes."""
@@ -197,7 +203,7 @@ class Pairs(Reader):
         if others := form.unread():
             columns = (f"{', '.join(names)} (collection.{option}= chooses it)" for option, names in others.items())
             content.facts["columns that are not read"] = ", ".join(columns)
-        content.source |= {"name": Path(self.path).name, "columns": form.used()}
+        content.source |= {"name": Path(os.path.abspath(self.path)).name, "columns": form.used()}
 
     def _read_files(
         self,

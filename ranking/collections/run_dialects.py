@@ -32,6 +32,8 @@ IDS = frozenset((*QUERY_IDS, *DOCUMENT_IDS))
 KNOWN = frozenset(name for several in NAMES.values() for name in several if name != "0")
 OWN = ["topic", "document", "grade", "assessor", "time", "note"]
 """The header of the table that `pyrite judge --export FILE.csv` writes, without the passages that it may end with."""
+TO_FILL_IN = ["query", "document", "grade"]
+"""The header of the table that `pyrite audit` writes, without the texts that it ends with."""
 BEIR_QRELS = ["query-id", "corpus-id", "score"]
 """The header of BEIR's judgements."""
 
@@ -83,6 +85,7 @@ class Dialect:
         types: types of columns that differ from the usual ones.
         note: a note on the lines of such a file.
         refused: why such a file is not read, and the remedy.
+        is_marked: whether ids have an apostrophe before what a spreadsheet would take for a formula.
     """
 
     name: str
@@ -96,6 +99,7 @@ class Dialect:
     types: Mapping[str, pl.DataType] = field(default_factory=dict)
     note: str | None = None
     refused: tuple[str, str] | None = None
+    is_marked: bool = False
 
     @cached_property
     def names(self) -> list[str]:
@@ -197,7 +201,8 @@ BEIR = Dialect(
     "judgements", "",
     refused=("its header is that of BEIR's judgements, and the scores are whole numbers", QRELS_FILE),
 )  # fmt: skip
-OF_PYRITE = Dialect("a table of `pyrite judge --export`", "", types={"grade": pl.String()})
+OF_PYRITE = Dialect("a table of `pyrite judge --export`", "", types={"grade": pl.String()}, is_marked=True)
+FILLED_IN = Dialect("a table of `pyrite audit`", "", is_marked=True)
 RELEVANT = Dialect(
     "pairs of ids", "", values={"grade": 1}, note="judgements without a grade, each of which is relevant"
 )
@@ -297,7 +302,10 @@ def _headed(cells: list[str], columns: Sequence[str], needs: Sequence[str], last
     if not set(needs) & set(columns):
         return RELEVANT if len(columns) == 2 and "grade" in needs else None
     judged = cells == BEIR_QRELS and "rank" in needs and all(map(KINDS["whole"].fullmatch, last))
-    return BEIR if judged else OF_PYRITE if cells[: len(OWN)] == OWN else HEADED
+    if judged:
+        return BEIR
+    ours = ((OWN, OF_PYRITE), (TO_FILL_IN, FILLED_IN))
+    return next((dialect for header, dialect in ours if cells[: len(header)] == header), HEADED)
 
 
 def named_columns(cells: Sequence[str], names: Mapping[str, Sequence[str]]) -> list[str]:

@@ -11,6 +11,10 @@ from pyrite.cluster.commands.audited import read_shown, reading_of
 from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import write_table
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.pairs import Pairs
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.trec_files import read_qrels
 from tests.cluster.command_line import command
 from tests.made_up import write_texts
 
@@ -177,6 +181,51 @@ def test_a_mined_folder_is_audited_and_one_without_a_record_refused(collection, 
     assert "nowhere: no such folder; name the out=" in refusal("audit", str(tmp_path / "nowhere"), out)
 
 
+def test_no_cell_of_the_table_to_fill_in_is_a_formula(tmp_path, capsys):
+    """The apostrophe is no part of an id when the table is read; one that an id has itself stays."""
+    ids = ["+d", "=d", "'d", "'=d", "'-d", "@d", "\uff1dd", "d"]
+    corpus = [{"_id": name, "text": f"@SUM({n}) wing"} for n, name in enumerate(ids)] + [{"_id": "p", "text": "a wing"}]
+    qrels = {split: [(query, "p", 1)] for split, query in (("train", "-q"), ("dev", "q1"), ("test", "q2"))}
+    queries = [{"_id": "-q", "text": '=HYPERLINK("wing")'}, {"_id": "q1", "text": "wing"}, {"_id": "q2", "text": "a"}]
+    write_texts(tmp_path / "own", corpus, queries, qrels)
+    given = ["collection=beir", f"collection.path={tmp_path / 'own'}", "function=bm25", f"count={len(ids)}"]
+    mined, audited = tmp_path / "mined", tmp_path / "audit"
+    assert command("mine", *given, f"cache={tmp_path / 'cache'}", f"out={mined}") == 0
+    assert command("audit", str(mined), f"out={audited}") == 0
+    file = audited / f"sample_{len(ids)}_0.csv"
+    table = pl.read_csv(file, infer_schema=False).fill_null("")
+    cells = [cell for row in table.rows() for cell in row]
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\uff1d"))]
+    assert set(table["document"]) == {"'+d", "'=d", "'d", "''=d", "''-d", "'@d", "'\uff1dd", "d"}
+    for columns in (table.columns, ["query", "document", "grade"]):
+        table.with_columns(grade=(pl.col("document") == "'=d").cast(pl.Int8)).select(columns).write_csv(file)
+        assert command("audit", str(mined), f"judgements={file}", f"out={audited}") == 0
+        assert read_qrels(file).filter(grade=1).select("query", "document").rows() == [("-q", "=d")]
+        assert set(read_qrels(file)["document"]) == set(ids)
+
+
+@pytest.mark.parametrize("written", [["data", "ids", "shards"], ["data", "ids"]])
+def test_a_part_of_a_mining_is_not_taken_for_the_whole(collection, tmp_path, written, refusal):
+    """Of two shards one was written; or its tables were, and not yet the note that it is done."""
+    mined, out = tmp_path / "mined", f"out={tmp_path / 'audit'}"
+    given = ["collection=beir", f"collection.path={collection}", "function=bm25", "shard=3", f"cache={tmp_path}/cache"]
+    assert command("mine", *given, f"out={mined}") == 0
+    kept = [file for folder in written for file in (mined / folder).glob("train-00000.*")] + [mined / "config.yaml"]
+    for file in {file for file in mined.rglob("*") if file.is_file()} - {*kept}:
+        file.unlink()
+    says = f"mined: is not finished; finish it with `pyrite mine --resume {mined}`"
+    of_pairs = ["collection=pairs", f"collection.path={mined}", "function=given", f"cache={tmp_path}/cache"]
+    assert says in refusal("audit", str(mined), "budget=10", out)
+    assert says in refusal("train", *of_pairs, "ranker=static", f"out={tmp_path / 'train'}")
+    with pytest.raises(BadInput, match="is not finished"):
+        open_collection(Pairs(mined), tmp_path / "own")
+    assert command("mine", "--resume", str(mined)) == 0
+    assert command("audit", str(mined), "budget=10", out) == 0
+    for name in ("config.yaml", "README.md"):  # as a copy of the tables alone
+        (mined / name).unlink()
+    assert len(open_collection(Pairs(mined), tmp_path / "own").queries) == 6
+
+
 def test_faults_that_were_skipped_are_skipped_again(tmp_path, capsys):
     rows = [{"query": f"wing {word}", "positive": f"a wing is {word} here"} for word in "abcdefghijklmnopqrstuvwxyz"]
     (tmp_path / "pairs.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows) + "{broken\n")
@@ -242,6 +291,14 @@ def test_methods_whose_names_differ_in_signs_are_judged_in_runs_of_their_own(tmp
     assert command("audit", "m 1", "m_1", "order=bandit", "out=audited") == 0
     runs = sorted(path.read_text().split()[2] for path in Path("audited/arms").iterdir())
     assert runs == ["a", "b"]
+
+
+@pytest.mark.parametrize("place", [".", "../m1/", "sub/.."])
+def test_a_mining_has_the_name_of_its_folder(tmp_path, monkeypatch, place):
+    mined_of(str(tmp_path / "m1"), {}, [], "a")
+    (tmp_path / "m1" / "sub").mkdir()
+    monkeypatch.chdir(tmp_path / "m1")
+    assert read_shown(place)["method"].to_list() == ["m1"]
 
 
 def test_what_is_relevant_is_what_the_study_took_as_relevant(tmp_path, monkeypatch, capsys, refusal):
@@ -353,18 +410,25 @@ def mined_of(folder: str, content: dict[str, str], overrides: list[str], documen
     write_table(
         Storage(folder), "ids/train-00000", pl.DataFrame(row | {"ranks": [[0, 1]], "functions": [[None, "bm25"]]})
     )
+    Storage(folder).write("README.md", b"")
 
 
 def test_collections_are_audited_one_at_a_time(tmp_path, monkeypatch, capsys, refusal):
     """Equal ids are of different texts. Other judgements and words of one collection leave its ids as they are."""
     monkeypatch.chdir(tmp_path)
+    corpus = [{"_id": name, "text": f"text of {name}"} for name in "de"]
+    qrels = {split: [(query, "d", 1)] for split, query in (("train", "q"), ("test", "q2"))}
+    write_texts(Path("a/x"), corpus, [{"_id": "q", "text": "which?"}, {"_id": "q2", "text": "what?"}], qrels)
     mined_of("m1", {"f" * 16: "x"}, ["collection.path=a/x"], "d")
     mined_of("m2", {"e" * 16: "x"}, ["collection.path=b/x"], "d")
     mined_of("m3", {"d" * 16: "x"}, ["collection.path=a/x", "collection.tokenizer=characters", "relabel=r.txt"], "e")
     mined_of("m4", {"f" * 16: "y"}, ["collection.path=copy/y"], "e")
     mined_of("m5", {"c" * 16: "z"}, ["collection.path=z"], "e")
     for studies in (["m1", "m3"], ["m1", "m4"]):
-        assert command("audit", *studies, f"out={'-'.join(studies)}") == 0
+        out = "-".join(studies)
+        assert command("audit", *studies, f"out={out}") == 0
+        table = pl.read_csv(f"{out}/sample_2_0.csv").select("query", "document", "text", "query_text").sort("document")
+        assert table.rows() == [("q", name, f"text of {name}", "which?") for name in "de"]
     for order in ("sample", "bandit"):
         message = refusal("audit", "m1", "m5", "m3", f"order={order}", "out=both")
         assert "m1, m5, m3: shows negatives of 2 collections (x, z), which may have equal ids; audit each" in message

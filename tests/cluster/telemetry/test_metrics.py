@@ -151,7 +151,9 @@ def test_a_run_tells_its_steps_and_pairs_but_not_at_each_step(base, told, tmp_pa
     assert calls[0] == calls[1]  # eight times the steps
 
 
-def test_the_method_of_a_run_and_its_pairs_after_steps():
+def test_the_method_of_a_run_and_its_pairs_after_steps(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run_tags(".", compose([]))["study"] == tmp_path.name
     method = run_tags("s3://bucket/outputs/s", compose(["policy=random", "function=[random,bm25]", "selector=dynamic"]))
     assert method == {"study": "s", "method": "feed_forward random(random+bm25) dynamic softmax"}
     training: Any = SimpleNamespace(steps_per_epoch=3, examples=range(20), batch_size=8)

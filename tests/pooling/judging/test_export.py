@@ -19,6 +19,7 @@ from pyrite.pooling.judging.progress import CURVE_POINTS, TopicProgress
 from pyrite.pooling.judging.store import Event, Snapshot, Store, read
 from pyrite.pooling.stopping import TargetRecall
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.trec_files import read_qrels
 
 KNOWN = pl.DataFrame([("10", "d1", 2), ("2", "d9", 0), ("2", "d2", 1)], ["topic", "document", "grade"], orient="row")
 
@@ -76,6 +77,16 @@ def test_the_table_says_who_and_when(tmp_path):
             ["2", "d1", "", "grace", "2023-11-14T22:13:21.000Z", "", ""],
         ]
     assert qrels(read(tmp_path), "highest") == "2 0 d2 1\n"
+
+
+def test_an_apostrophe_that_an_id_has_itself_is_kept(tmp_path):
+    ids = ["'=d", "=d", "'d", "''=d"]
+    store = Store(tmp_path, {"pool": "a"})
+    store.append(*(Event("judge", "ada", "2", name, grade) for grade, name in enumerate(ids)))
+    store.close()
+    path = tmp_path / "judgements.csv"
+    write(path, table(read(tmp_path)))
+    assert sorted(read_qrels(path).select("document", "grade").rows()) == sorted(zip(ids, range(4), strict=True))
 
 
 def test_without_second_judgements_there_is_no_second_file(tmp_path):

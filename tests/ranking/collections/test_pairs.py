@@ -172,6 +172,12 @@ def test_an_object_has_one_score(tmp_path, cache):
         open_collection(Pairs(write_lines(tmp_path / "rows.jsonl", [row])), cache)
 
 
+def test_rows_have_the_name_of_the_folder_that_one_is_in(tmp_path, monkeypatch, read):
+    json_lines(tmp_path, ROWS)
+    monkeypatch.chdir(tmp_path)
+    assert read(Pairs(".", test=0)).source["name"] == tmp_path.name
+
+
 def test_rows_and_their_ids_are_as_many_in_each_file(tmp_path, read):
     """Otherwise all rows after one that was removed would have the ids of others."""
     for folder in ("data", "ids"):
