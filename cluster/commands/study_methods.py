@@ -82,8 +82,8 @@ def check_comparison(
 
 
 def _keeps_methods(plan: StudyPlan) -> bool:
-    """Whether a study has all methods of its experiment, under their names."""
-    others = plan.options.get("methods") or plan.scaled.get("methods") or plan.unlabelled
+    """Whether a study has the methods of its experiment and no others, under their names."""
+    others = plan.options.get("methods") or plan.scaled.get("methods") or plan.unlabelled or plan.swept
     return not others and set(map(key_of, plan.arguments)).isdisjoint(NAMED)
 
 

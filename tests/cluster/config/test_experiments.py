@@ -44,14 +44,20 @@ def planned(of: StudyPlan, ends: bool = False) -> list[Planned]:
     return [run for point in (points[:: len(points) - 1] if ends else points) for run in plan(point, [], of.seeds[:1])]
 
 
+def collections_of(runs: list[Planned]) -> dict[str, Any]:
+    """What stands for the collections of runs, by the runs' names."""
+    paths = {run.name: Path(str(run.config["collection"].get("path", "pydocs"))).name for run in runs}
+    return {
+        run: SimpleNamespace(name=name, fingerprint=f"of {name}", test_sketch=[name]) for run, name in paths.items()
+    }
+
+
 def as_trials(runs: list[Planned]) -> pl.DataFrame:
     """The frame that a study of these runs would leave, had all of them failed."""
-    rows = []
-    for run in runs:
-        name = Path(str(run.config["collection"].get("path", "pydocs"))).name
-        collection: Any = SimpleNamespace(name=name, fingerprint=f"of {name}", test_sketch=[name])
-        rows.append(study_tables.trial_row(run, collection, None, "not run"))
-    return study_tables.trials_table(rows)
+    collections = collections_of(runs)
+    return study_tables.trials_table(
+        [study_tables.trial_row(run, collections[run.name], None, "not run") for run in runs]
+    )
 
 
 @functools.cache
@@ -339,3 +345,14 @@ def test_a_study_learns_its_agents_and_says_how_reliably(base, ray_session, tmp_
     assert set(rates["rate"]) <= {0.0, 1.0}
     chance = trials.filter(policy="random")["bm25:AP@10"].mean()
     assert rates.filter(candidates="bm25", measure="AP@10")["random_mean"].to_list() == [pytest.approx(chance)]
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (CONF / "experiment").glob("*.yaml")))
+def test_a_baseline_and_contrasts_of_a_file_name_methods_of_it(name):
+    of = study(name, "scale=tiny")
+    baseline, contrasts = of.design.get("baseline"), of.design.get("contrasts")
+    if not (baseline or contrasts) or of.scaled.get("methods"):
+        return
+    known, proposed = of.runs()
+    if known and not proposed:
+        study_tables.check_comparison(baseline, None, tiny(name), collections_of(tiny(name)), contrasts)
