@@ -29,12 +29,15 @@ from pyrite.cluster.config.validate import check_shape
 from pyrite.cluster.output.manifest import CONFIG
 from pyrite.cluster.output.storage import Storage, output_place
 from pyrite.cluster.plan.extension import GROWING, extended, refused_change
+from pyrite.cluster.plan.methods import Method
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import given_seeds
 from pyrite.ranking.errors import BadInput, refuse
 
 OWN = "experiment={"
 """The beginning of an override that gives a user's experiment."""
+LINES = "methods="
+"""The beginning of an override that gives lines of methods."""
 BESIDE = Path("../shared/data")
 """Where collections are looked for beside a checkout, where no folder is named and there is none of the usual name."""
 
@@ -60,30 +63,44 @@ def continued(arguments: list[str], saved: dict[str, Any], storage: Storage) -> 
     """Plan a study again from its manifest: as it was composed then, with options that change and what is added."""
     refuse_renamed(arguments, "study")
     of_study, of_runs = divided(arguments, SHAPES["study"].model_fields)
-    composed, _ = _options(of_study)
+    composed, given = _options(of_study)
     changed = {root_of(text): composed.get(root_of(text), {}) for text in of_study}  # track=[] removes the group
+    methods, of_file = list[Method](changed.pop("methods", [])), changed.pop("experiment", None) is not None
+    added = _with_variables({"added": saved.get("added", [])}, {})["added"]
     saved = {**saved, "study": _with_variables(saved.get("study"), changed)}
     try:
         kept, runs, design = dict(saved["study"]), list(map(str, saved["overrides"])), saved["design"]
         batches = tuple(map(int, saved.get("sample_batches", ())))
         precision = str(saved.get("precision", "float32"))
-        added = tuple(map(str, saved.get("added", ())))
         options = kept | {key: value for key, value in changed.items() if key not in GROWING}
-        check_shape(options | {"experiment": design}, "study")
+        lines = [*(kept.get("methods") or []), *(each for each in added if not isinstance(each, str))]
+        check_shape(options | {"experiment": design, "methods": lines or None}, "study")
     except (KeyError, TypeError, BadInput):
         where = f"{storage}/{CONFIG}"
         raise BadInput("is not what a study writes down", where, "name the folder of a study") from None
     by_path = [as_node(each) for key in ("stoppers", "callbacks") for each in options.get(key) or ()]
-    check_classes([options, by_path], origin())
-    check_reserved(options)
-    planned = StudyPlan(options, runs, design, storage, batches, precision, added)
+    check_classes([options, by_path, methods], origin())
+    check_reserved(options | {"methods": [*lines, *methods]})
+    planned = StudyPlan(options, runs, design, storage, batches, precision, tuple(added))
+    methods += _further(planned, given) if of_file else []
     growing = {key: changed[key] for key in GROWING if key in changed}
-    return extended(planned, growing, of_runs) if growing or of_runs else planned
+    return extended(planned, growing, of_runs, methods) if growing or of_runs or methods else planned
+
+
+def _further(plan: StudyPlan, given: Mapping[str, Any]) -> list[Method]:
+    """Return the methods of the study's file as it is now; refuse other changes of it than further methods."""
+    design, methods = plan.design, list[Method](given["methods"])
+    same = design | {"methods": methods} == given and all(each in methods for each in design["methods"])
+    if not same or plan.options.get("methods") or plan.scaled.get("methods"):
+        raise refused_change(f"experiment='{given['title']}'", plan.storage.place)
+    return methods
 
 
 def check_change(verb: Verb, text: str, folder: str) -> None:
     """Refuse an override on resume by which nothing is added."""
     root = root_of(text)
+    if text.startswith((OWN, LINES)):  # further methods; `continued` looks at the rest of a file
+        return
     if root not in GROWING and (root in SHAPES["study"].model_fields or text.startswith("~")):
         raise refused_change(text, folder)
 

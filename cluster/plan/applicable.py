@@ -42,7 +42,7 @@ def applicable_overrides(points: Sequence[Point], given: Set[str]) -> list[Point
     """
     pairs = [(point.overrides, key) for point in points for key in (*point.texts, *point.drawn)]
     optional = {key for overrides, key in pairs if has_option(overrides, key)}
-    of_some = {key for overrides, key in pairs if _is_of_one(overrides, key)}
+    of_some = {key for overrides, key in pairs if is_of_one(overrides, key)}
     return [point.with_options(partial(_applies, point.overrides, given, optional, of_some)) for point in points]
 
 
@@ -71,7 +71,7 @@ def has_option(overrides: Sequence[str], key: str) -> bool:
     """
     group, name = f"{key}.".split(".")[:2]
     chosen = values_by_key(overrides)
-    if not name or _is_of_one(overrides, key):
+    if not name or is_of_one(overrides, key):
         return True
     if group in LISTS:
         return group not in chosen or _chooses(overrides, key)
@@ -89,7 +89,7 @@ def _chooses(overrides: Sequence[str], key: str) -> bool:
     return name in CHOSEN.findall(values_by_key(overrides).get(OF_FUNCTION.get(group, group), ""))
 
 
-def _is_of_one(overrides: Sequence[str], key: str) -> bool:
+def is_of_one(overrides: Sequence[str], key: str) -> bool:
     """Return whether a key sets the selector or the number of negatives of one function, as `selector.bm25`."""
     return root_of(key) in OF_FUNCTION and _chooses(overrides, key)
 

@@ -1,19 +1,22 @@
-"""Extends a study that has begun by seeds, samples and further values of its options. Its runs all stay in it."""
+"""Extends a study that has begun by seeds, samples, further values of its options and further methods. Its runs all
+stay in it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from pyrite.analysis.methods import LABEL, METHOD, SWEPT, factors, with_factors
-from pyrite.cluster.config.grammar import values_of
+from pyrite.cluster.config.grammar import choices_of, values_of
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of
+from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of, values_by_key
 from pyrite.cluster.config.quoting import option_value
 from pyrite.cluster.output.terminal import counted
+from pyrite.cluster.plan.applicable import is_of_one
+from pyrite.cluster.plan.methods import Method, lines_of
 from pyrite.cluster.plan.point import Point
 from pyrite.cluster.plan.searches import is_compared
 from pyrite.cluster.plan.shared_options import SHARED, is_shared
@@ -22,7 +25,7 @@ from pyrite.cluster.plan.sweep import Planned, given_seeds, identity, is_baselin
 from pyrite.ranking.errors import BadInput, refuse
 
 GROWING = ("seeds", "samples")
-"""Options of a study that may grow."""
+"""Options of a study that may grow, by a larger number."""
 COMPARISON = ("baseline", "factors", "contrasts")
 """Options of a study that may be given with any command, and are recorded if it extends the study."""
 NEUTRAL = (
@@ -33,13 +36,15 @@ NEUTRAL = (
 SEARCHES = ("search", "sampler", "parallel", "trial_scheduler", "stoppers")
 REASONS = {
     "out": "the results stay in their folder",
-    "experiment": "the experiment defines what is compared",
+    "experiment": "the experiment defines what is compared, and only methods may be added to it",
     "data": "the runs have read their collections from there",
     "seed": "seeds are numbered from 0; give their new number, as seeds=20",
     **dict.fromkeys(SEARCHES, "the settings of a search depend on the results before"),
     **dict.fromkeys(SHARED, "all its runs are measured alike, and keep the same"),
 }
 """Why an option can't change, by its key."""
+Made = tuple[Sequence[str], Mapping[str, Any]]
+"""Overrides, and the configuration that they compose."""
 GIVEN_SEEDS = "it gives each method the seeds that its comparison needs"
 START_ANOTHER = "leave it out, or start another study"
 
@@ -51,13 +56,16 @@ def refused_change(text: str, folder: str) -> BadInput:
     return BadInput(f"{text} can't change a study that has begun: {reason}", folder, START_ANOTHER)
 
 
-def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[str]) -> StudyPlan:
+def extended(
+    plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[str], methods: Sequence[Method] = ()
+) -> StudyPlan:
     """Return the plan of a study with additions; refuse fewer seeds or samples, and what would leave out a run.
 
     Args:
         options: the options that grow, from `GROWING`.
         overrides: overrides of runs. Each adds its values to those that the study compares; those of `NEUTRAL` replace
             the value.
+        methods: further lines; those that the study has already add nothing.
     """
     place, batches = plan.storage.place, plan.sample_batches
     runs, points = plan.runs()
@@ -71,17 +79,23 @@ def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[st
     if more:
         batches = (*batches, more)
     whole = replace(plan, options={**plan.options, **options}, sample_batches=batches)
-    configs = [*(run.config for run in runs), *map(lowest, points)]
+    made = [*((run.overrides, run.config) for run in runs), *((each.overrides, lowest(each)) for each in points)]
     labelled = any(LABEL in run.parameters for run in runs) or any(point.label for point in points)
     for text in overrides:
         if points:
             _check_searched(plan, text)
-        whole = _with_values(whole, configs, labelled, text)
+        whole = _with_values(whole, made, bool(points), labelled, text)
+    whole, labels = _with_lines(whole, methods)
     whole.refuse_unread(options)
     now, others = whole.runs()
-    left_out = _identities(runs, points) - _identities(now, others)
-    what = f"{' '.join(overrides)} would leave out {counted(len(left_out), 'run')} of this study"
-    refuse(left_out, what, place, "start another study")
+    typed = " ".join([*overrides, *["methods=[…]"] * bool(methods)])
+    left_out = {identity(run.config) for run in runs} - {identity(run.config) for run in now}
+    what = f"{typed} would leave out {counted(len(left_out), 'run')} of this study"
+    refuse(left_out, what, place, "add a method by 'methods=[{KEY:VALUE,…}]', or start another study")
+    changed = _proposed(plan, points) - _proposed(whole, others)
+    what = f"{typed} would change {counted(len(changed), 'method')} of this study whose runs depend on earlier results"
+    refuse(changed, what, place, START_ANOTHER)
+    _check_labels(labels, now, others)
     return replace(whole, options={**whole.options, "baseline": _kept_baseline(whole, runs, now)})
 
 
@@ -122,9 +136,35 @@ def _swept_table(runs: Sequence[Planned], requested: Sequence[str] | None) -> pl
     return with_factors(pl.DataFrame(columns), requested)
 
 
-def _identities(runs: Sequence[Planned], points: Sequence[Point]) -> set[Any]:
-    """Return what identifies the runs of a study, and the points whose runs are proposed later."""
-    return {identity(run.config) for run in runs} | {point.overrides for point in points}
+def _with_lines(plan: StudyPlan, methods: Sequence[Method]) -> tuple[StudyPlan, set[str]]:
+    """Return the plan with those of some lines that it does not have, and their labels."""
+    known = {(line.label, frozenset(line.overrides)) for line in plan.lines}
+    new = [each for each in methods if {(line.label, frozenset(line.overrides)) for line in lines_of([each])} - known]
+    labels = {line.label for line in lines_of(new) if line.label}
+    twice = sorted(labels & {line.label for line in plan.lines})
+    refuse(twice, "{} names another method of this study", "methods", "give the new one another label")
+    return replace(plan, added=(*plan.added, *new)), labels
+
+
+def _check_labels(labels: Set[str], runs: Sequence[Planned], points: Sequence[Point]) -> None:
+    """Refuse a label of what the study compares already, in other words or under another label."""
+    given = {run.parameters.get(LABEL, "") for run in runs} | {point.label or "" for point in points}
+    named = {label for label in labels for each in given if f"{each} · ".startswith(f"{label} · ")}
+    refuse(sorted(labels - named), "{} names a method that this study has already", "methods", "leave it out")
+
+
+def _proposed(plan: StudyPlan, points: Sequence[Point]) -> set[Any]:
+    """Return what identifies the methods whose runs are proposed later: of a search, all that it chooses among.
+
+    A sequential comparison finds its log by what names each method (`pyrite.cluster.search.decided_runs`).
+    """
+    if plan.options.get("stop") == "decided":
+        named = [(each, frozenset({*each.swept} & {*each.texts} - {*METHOD})) for each in points]
+        return {(frozenset(each.overrides), each.label, keys) for each, keys in named}
+    return {
+        frozenset((frozenset(each.overrides), each.label, each.intervals) for each in search.points)
+        for search in plan.searches
+    }
 
 
 def _check_shared(configs: Sequence[Mapping[str, Any]], overrides: Sequence[str], place: str) -> None:
@@ -163,14 +203,21 @@ def _check_seeds(plan: StudyPlan, seeds: int, adaptive: bool) -> None:
     refuse(seeds < done, f"seeds={seeds} is less than the {done} of this study", place, "nothing is removed")
 
 
-def _with_values(plan: StudyPlan, configs: Sequence[Mapping[str, Any]], labelled: bool, text: str) -> StudyPlan:
+def _value(overrides: Sequence[str], config: Mapping[str, Any], key: str) -> str | None:
+    """Return the value of an option, also in a short form (`selector.bm25`); None if there is none."""
+    return values_by_key(overrides).get(key, option_value(config, key))
+
+
+def _with_values(plan: StudyPlan, made: Sequence[Made], proposed: bool, labelled: bool, text: str) -> StudyPlan:
     """Return the plan with the values of another override of runs added.
 
     They are swept with the user's, or with the one that all methods share. If methods differ in the option, or have
-    labels, each is added again with the new values alone, without its label.
+    labels, each is added again with the new values alone, without its label. So it is where runs are proposed, since a
+    value that is written out would be another method.
 
     Args:
-        configs: the configurations of its runs and of the points whose runs are proposed later.
+        made: its runs, and the points whose runs are proposed later.
+        proposed: whether there are such points.
         labelled: whether a method has a label.
     """
     key, place = key_of(text), plan.storage.place
@@ -179,11 +226,14 @@ def _with_values(plan: StudyPlan, configs: Sequence[Mapping[str, Any]], labelled
     if key in NEUTRAL:
         return replace(plan, arguments=replaced(plan.arguments, [text]))
     given = of_keys(plan.arguments, {key})
-    before = values_of(given[-1]) if given else [option_value(config, key) for config in configs]
-    refuse(None in before, f"the runs of this study have no option {key}", place, START_ANOTHER)
+    drawn = bool(given) and choices_of(given[-1]).interval is not None
+    refuse(drawn, f"{key} is drawn from an interval in this study", place, "samples=N adds draws; or start another study")
+    before = values_of(given[-1]) if given else [_value(overrides, config, key) for overrides, config in made]
+    absent = {*before} == {None} and not any(is_of_one(overrides, key) for overrides, _ in made)
+    refuse(absent, f"the runs of this study have no option {key}", place, START_ANOTHER)
     typed, values = text.partition("=")[0], values_of(text)
     sweep = f"{typed}={','.join(dict.fromkeys(map(str, [*before, *values])))}"
     refuse_untrained_sweep(sweep)
-    if given or not (labelled or len(set(before)) > 1):
+    if given or not (proposed or labelled or None in before or len(set(before)) > 1):
         return replace(plan, arguments=replaced(plan.arguments, [sweep]))
     return replace(plan, added=(*plan.added, *(f"{typed}={value}" for value in values)))

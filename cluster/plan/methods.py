@@ -29,6 +29,8 @@ from pyrite.ranking.errors import refuse
 
 Method = Sequence[str] | Mapping[str, Any]
 """A line as it is given."""
+Addition = str | Method
+"""What a study is extended by: an override of one value, or a further line."""
 Pair = tuple["Line", Sequence[str]]
 """A line, and the user's overrides that replace its options of the same keys."""
 OF_LINE = ("label", "overrides")
@@ -120,20 +122,24 @@ def compared(methods: Sequence[Method], given: Sequence[str], named: bool = Fals
     return _crossed([Line(line.overrides) for line in lines], given, by_key(given))
 
 
-def with_added(methods: Sequence[Method], given: Sequence[str], named: bool, added: Sequence[str]) -> list[Pair]:
-    """Return the lines of `compared`, and behind them those with values that are added to them later.
+def further(methods: Sequence[Method], given: Sequence[str], named: bool, added: Sequence[Addition]) -> list[Pair]:
+    """Return the lines that extend a study, in the order in which they were added.
 
-    Each value is added to what is compared before it: alone, instead of the line's or the user's. What is added
-    has no label, so that each label names what it named.
-
-    Args:
-        added: overrides of one value each.
+    Each value is added to what is compared before it: alone, instead of the line's or the user's. What is added so
+    has no label, so that each label names what it named. A further line keeps its own options and its label; the
+    user's other options hold for it too.
     """
-    alternatives = [tuple(given)]
-    for text in added:
-        alternatives = list(dict.fromkeys([*alternatives, *(tuple(replaced(each, [text])) for each in alternatives)]))
-    further = chain.from_iterable(compared(methods, each, named) for each in alternatives[1:])
-    return [*compared(methods, given, named), *((Line(line.overrides), user) for line, user in further)]
+    alternatives, lines = [tuple(given)], list[Pair]()
+    for each in added:
+        if not isinstance(each, str):
+            # As the user's overrides: negatives that don't fit the user's policy are then refused, not left out.
+            own = lines_of([each])
+            lines += [(Line((), line.label), replaced(given, line.overrides)) for line in own]
+            continue
+        lines += [(Line(), replaced(user, [each])) for _, user in lines]
+        alternatives = list(dict.fromkeys([*alternatives, *(tuple(replaced(old, [each])) for old in alternatives)]))
+    valued = chain.from_iterable(compared(methods, each, named) for each in alternatives[1:])
+    return [*((Line(line.overrides), user) for line, user in valued), *lines]
 
 
 def _crossed(lines: Sequence[Line], given: Sequence[str], typed: Mapping[str, Choices]) -> list[Pair]:

@@ -12,8 +12,8 @@ from pyrite.analysis.methods import FIRST_SEEDS
 from pyrite.cluster.config.override import key_of, values_by_key, without
 from pyrite.cluster.config.precision import automatic, with_precision
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.plan.methods import NAMED, Method, lines_of
-from pyrite.cluster.plan.searches import searches
+from pyrite.cluster.plan.methods import NAMED, Addition, Line, Method, compared, lines_of
+from pyrite.cluster.plan.searches import Search, searches
 from pyrite.cluster.plan.shared_options import is_shared, refuse_unlike_measurement
 from pyrite.cluster.plan.sweep import (
     Planned,
@@ -42,8 +42,8 @@ class StudyPlan:
         design: the experiment's file, as it was when the study began.
         sample_batches: numbers of samples that were drawn one after another, if the study was extended; each batch is a
             Latin hypercube.
-        added: overrides of one value each, by which the study was extended: those of options in which its methods
-            differ (`pyrite.cluster.plan.methods.with_added`).
+        added: what the study was extended by, one after another: overrides of one value each, of options in which its
+            methods differ, and further lines (`pyrite.cluster.plan.methods.further`).
         precision: the precision of transformers whose options leave it to the machine; None leaves it there.
     """
 
@@ -53,7 +53,7 @@ class StudyPlan:
     storage: Storage
     sample_batches: tuple[int, ...] = ()
     precision: str | None = None
-    added: tuple[str, ...] = ()
+    added: tuple[Addition, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.sample_batches:
@@ -94,6 +94,15 @@ class StudyPlan:
         given = without(self.arguments, {"seed"})
         named = self.options.get("methods")
         return points(named or self._designed, common, given, bool(named), self.added)
+
+    @property
+    def lines(self) -> list[Line]:
+        """The lines that are compared as they were given: those of which the user replaced nothing."""
+        named, given = self.options.get("methods"), without(self.arguments, {"seed"})
+        keys = set(map(key_of, given))
+        first = [line for line, _ in compared(named or self._designed, given, bool(named))]
+        kept = [line for line in first if named or keys.isdisjoint(line.keys)]
+        return [*kept, *lines_of([each for each in self.added if not isinstance(each, str)])]
 
     @property
     def _designed(self) -> Sequence[Method]:
@@ -179,7 +188,7 @@ class StudyPlan:
         if self.options.get("stop") == "decided":
             return [], self._to_decide()
         runs: dict[str, Planned] = {}
-        adaptive = self._searched() if self.options["search"] == "optuna" else []
+        adaptive = list(chain.from_iterable(search.points for search in self.searches))
         proposed = {(point.overrides, point.intervals) for point in adaptive}
         for point in self.points():
             if (point.overrides, point.intervals) in proposed:
@@ -194,8 +203,11 @@ class StudyPlan:
         """The keys for which the user gave several values."""
         return swept_keys(self.arguments)
 
-    def _searched(self) -> list[Point]:
-        """Return the points of methods with intervals, or with more combinations of values than samples."""
+    @property
+    def searches(self) -> list[Search]:
+        """The searches: of methods with intervals, or with more combinations of values than samples."""
+        if self.options["search"] != "optuna":
+            return []
         most = self.sample_batches[0]  # a study that was extended keeps its searches
         found = [
             search
@@ -204,7 +216,7 @@ class StudyPlan:
         ]
         for search in found:
             search.check_sampler(self.options.get("sampler", "tpe"))
-        return list(chain.from_iterable(search.points for search in found))
+        return found
 
     def _to_decide(self) -> list[Point]:
         """Return the methods of a sequential comparison."""

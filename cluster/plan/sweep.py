@@ -20,7 +20,7 @@ from pyrite.cluster.config.relocated import with_old_paths
 from pyrite.cluster.config.takes import takes_whole
 from pyrite.cluster.config.trainer_option import trainer_name
 from pyrite.cluster.plan.applicable import PARTS, applicable_overrides, has_option
-from pyrite.cluster.plan.methods import NAMED, Method, with_added
+from pyrite.cluster.plan.methods import NAMED, Addition, Method, Pair, compared, further
 from pyrite.cluster.plan.point import Interval, Point
 from pyrite.cluster.plan.shared_options import LISTED, UNIDENTIFIED, is_shared
 from pyrite.ranking.digest import digest
@@ -59,7 +59,7 @@ def points(
     common: Sequence[str],
     given: Sequence[str],
     named: bool = False,
-    added: Sequence[str] = (),
+    added: Sequence[Addition] = (),
 ) -> list[Point]:
     """Return every combination of a study's sweeps.
 
@@ -70,18 +70,43 @@ def points(
         common: overrides of all lines.
         given: the user's overrides. Each replaces the same key in `common` and in every line, by `compared`.
         named: whether the user names the methods.
-        added: the values that extend the study, as overrides of one value each.
+        added: what extends the study. A method that is there already is not added again, in whatever words.
     """
     _refuse_lost_sweeps(by_key(given))
     for text in given:
         refuse_untrained_sweep(text)
         _refuse_repeated_values(text)
-    fitting: list[Point] = []
-    for line, user in with_added(methods, given, named, added):
-        fitting += _labelled_apart(_of_line([*common, *line.overrides], user, line.label))
-    keys = set(map(key_of, [*given, *added]))
-    distinct = _distinct(map(_whole, applicable_overrides(fitting, keys)))
-    return _name_swept(distinct)
+    first = _of_pairs(compared(methods, given, named), common)
+    fitting = [*first, *_of_pairs(further(methods, given, named, added), common)]
+    keys = set(map(key_of, [*given, *(each for each in added if isinstance(each, str))]))
+    whole = list(map(_whole, applicable_overrides(fitting, keys)))
+    old, new = whole[: len(first)], whole[len(first) :]
+    return _name_swept(_distinct([*old, *_not_there(old, new)]))
+
+
+def _of_pairs(pairs: Sequence[Pair], common: Sequence[str]) -> list[Point]:
+    """Return the combinations of lines and the user's overrides that fit."""
+    found: list[Point] = []
+    for line, user in pairs:
+        found += _labelled_apart(_of_line([*common, *line.overrides], user, line.label))
+    return found
+
+
+def _not_there(old: Sequence[Point], new: Sequence[Point]) -> list[Point]:
+    """Return new points without those that old ones are in other words: a search would choose for both.
+
+    In the same words they are one point, which a new label may name.
+    """
+    if not new:
+        return []
+    words = {(frozenset(point.overrides), point.intervals) for point in old}
+    there = {(identity(lowest(point)), point.intervals) for point in old}
+    return [
+        point
+        for point in new
+        if (frozenset(point.overrides), point.intervals) in words
+        or (identity(lowest(point)), point.intervals) not in there
+    ]
 
 
 def _of_line(own: Sequence[str], user: Sequence[str], label: str | None) -> list[Point]:
