@@ -83,7 +83,7 @@ def continued(arguments: list[str], saved: dict[str, Any], storage: Storage) -> 
     check_reserved(options | {"methods": [*lines, *methods]})
     planned = StudyPlan(options, runs, design, storage, batches, precision, tuple(added))
     methods += _further(planned, given) if of_file else []
-    growing = {key: changed[key] for key in GROWING if key in changed}
+    growing = {key: changed[key] for key in (*GROWING, "contrasts") if key in changed}
     return extended(planned, growing, of_runs, methods) if growing or of_runs or methods else planned
 
 

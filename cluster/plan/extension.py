@@ -7,21 +7,19 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
-import polars as pl
-
-from pyrite.analysis.methods import LABEL, METHOD, SWEPT, factors, with_factors
+from pyrite.analysis.methods import LABEL, METHOD
 from pyrite.cluster.config.grammar import choices_of, values_of
-from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of, values_by_key
 from pyrite.cluster.config.quoting import option_value
 from pyrite.cluster.output.terminal import counted
 from pyrite.cluster.plan.applicable import is_of_one
+from pyrite.cluster.plan.kept_names import kept_baseline, kept_contrasts, named_of
 from pyrite.cluster.plan.methods import Method, lines_of
 from pyrite.cluster.plan.point import Point
 from pyrite.cluster.plan.searches import is_compared
 from pyrite.cluster.plan.shared_options import SHARED, is_shared
 from pyrite.cluster.plan.study import StudyPlan, configs_of
-from pyrite.cluster.plan.sweep import Planned, given_seeds, identity, is_baseline, lowest, refuse_untrained_sweep
+from pyrite.cluster.plan.sweep import Planned, given_seeds, identity, lowest, refuse_untrained_sweep
 from pyrite.ranking.errors import BadInput, refuse
 
 GROWING = ("seeds", "samples")
@@ -62,7 +60,7 @@ def extended(
     """Return the plan of a study with additions; refuse fewer seeds or samples, and what would leave out a run.
 
     Args:
-        options: the options that grow, from `GROWING`.
+        options: the options that grow, from `GROWING`, and contrasts of the extended study.
         overrides: overrides of runs. Each adds its values to those that the study compares; those of `NEUTRAL` replace
             the value.
         methods: further lines; those that the study has already add nothing.
@@ -96,44 +94,10 @@ def extended(
     what = f"{typed} would change {counted(len(changed), 'method')} of this study whose runs depend on earlier results"
     refuse(changed, what, place, START_ANOTHER)
     _check_labels(labels, now, others)
-    return replace(whole, options={**whole.options, "baseline": _kept_baseline(whole, runs, now)})
-
-
-def _kept_baseline(plan: StudyPlan, before: Sequence[Planned], after: Sequence[Planned]) -> str | None:
-    """Return words that name the baseline's method also among those of the extended study.
-
-    The values that it has of what is compared only now are added: `negatives.bm25=0 training.max_epochs=2`.
-    """
-    named: str | None = plan.options.get("baseline")
-    parameters = {identity(run.config): run.parameters for run in after}
-    own = [parameters[identity(run.config)] for run in before if is_baseline(named, run)]
-    if named is None or not own:
-        return named
-    labelled = any(run.parameters.get(LABEL) == named for run in before)
-    label = own[0][LABEL] if labelled else ""  # which may end with an option now: "hard · top"
-    alike = [run.parameters for run in after if is_baseline(label or named, run)]
-    keys = [*METHOD[1:], *factors(_swept_table(after, plan.options.get("factors")))]  # it is of all rankers
-    pairs = _own_values(keys, own, alike)
-    beginning = f"{LABEL}={label}" if label and pairs else label or named
-    return " ".join([beginning, *pairs])
-
-
-def _own_values(keys: Sequence[str], own: Sequence[Mapping[str, str]], alike: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return a method's values of the options in which those of its name differ, if all its runs have the same."""
-    varied = (key for key in keys if len({each.get(key) for each in alike}) > 1)
-    return [f"{key}={own[0][key]}" for key in varied if {each.get(key) for each in own} == {own[0].get(key, "")}]
-
-
-def _swept_table(runs: Sequence[Planned], requested: Sequence[str] | None) -> pl.DataFrame:
-    """Return what decides which swept options are part of a method (`pyrite.analysis.methods.factors`)."""
-    columns = {
-        "run": [run.name for run in runs],
-        "ranker": [run.parameters["ranker"] for run in runs],
-        "objective": [run.config[CHOICES]["objective"] for run in runs],
-        "swept": pl.Series([[{"key": key, "value": value} for key, value in run.swept] for run in runs], dtype=SWEPT),
-        "drawn": pl.Series([list(run.drawn) for run in runs], dtype=pl.List(pl.String)),
-    }
-    return with_factors(pl.DataFrame(columns), requested)
+    names = {"baseline": kept_baseline(whole, runs, now)}
+    if not options.get("contrasts") and (overrides or methods):
+        names["contrasts"] = kept_contrasts(whole, named_of(runs, points), named_of(now, others))
+    return replace(whole, options={**whole.options, **names})
 
 
 def _with_lines(plan: StudyPlan, methods: Sequence[Method]) -> tuple[StudyPlan, set[str]]:
@@ -227,7 +191,9 @@ def _with_values(plan: StudyPlan, made: Sequence[Made], proposed: bool, labelled
         return replace(plan, arguments=replaced(plan.arguments, [text]))
     given = of_keys(plan.arguments, {key})
     drawn = bool(given) and choices_of(given[-1]).interval is not None
-    refuse(drawn, f"{key} is drawn from an interval in this study", place, "samples=N adds draws; or start another study")
+    refuse(
+        drawn, f"{key} is drawn from an interval in this study", place, "samples=N adds draws; or start another study"
+    )
     before = values_of(given[-1]) if given else [_value(overrides, config, key) for overrides, config in made]
     absent = {*before} == {None} and not any(is_of_one(overrides, key) for overrides, _ in made)
     refuse(absent, f"the runs of this study have no option {key}", place, START_ANOTHER)

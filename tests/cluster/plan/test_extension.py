@@ -15,13 +15,17 @@ from pyrite.cluster.commands.experiment import Load, runs_here
 from pyrite.cluster.commands.resuming import read, started
 from pyrite.cluster.commands.study import STUDY, StudyWork
 from pyrite.cluster.commands.study_plan import continued
+from pyrite.cluster.config.aliases import own_experiment
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.quoting import quoted_path
+from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.plan import size
 from pyrite.cluster.plan.extension import extended, refused_change
 from pyrite.cluster.plan.size import RAY_START, pool_seconds, run_seconds, saved
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import identity
+from pyrite.cluster.search.decided_runs import DecidedRuns
+from pyrite.cluster.search.optuna_runs import OptunaRuns
 from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
 from tests.made_up import write_beir
@@ -165,16 +169,249 @@ def test_a_baseline_gets_its_values_of_what_is_compared_only_now(given, baseline
     assert extended(more, {"seeds": 2}, []).options["baseline"] == expected
 
 
+NEW = {"label": "new", "function": "tfidf", "selector": "top"}
+BOTH = {"label": "both", "function": ["in_batch", "bm25"], "guard.relative": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("given", "lines", "expected"),
+    [
+        ([TWO], [NEW], [("new", "tfidf", "top")]),  # one more, not a product
+        ([TWO], [{"label": "hard", "function": "bm25", "guard.relative": 0.05}, NEW], [("new", "tfidf", "top")]),
+        ([TWO], [["function=bm25", "selector=top"]], [("-", "bm25", "top")]),
+        ([TWO], [{"function": "bm25", "selector": "uniform,top"}], [("-", "bm25", "top")]),  # uniform is "plain"
+        (["function=bm25"], [{"function": "random"}], [("-", "random", "uniform")]),  # refused as function=random
+        (
+            ["function=bm25,random", "selector=uniform,top", "training.batch_size=8"],
+            [{"label": "new", "function": "tfidf", "training.batch_size": "16"}],
+            [("new · uniform", "tfidf", "uniform 16"), ("new · top", "tfidf", "top 16")],
+        ),
+        (["function=bm25,random", "policy=fixed"], [BOTH], [("both", "in_batch+bm25", "uniform 0.1")]),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_further_methods_keep_their_options_and_have_the_others_of_the_study(given, lines, expected, tmp_path):
+    plan = started(STUDY, ["scale=tiny", "seeds=1", *given, f"out={tmp_path / 'out'}"]).plan
+    more = extended(plan, {}, [], lines)
+    assert [name for name in methods(more) if name in expected] == expected
+    assert len(ids(more) - ids(plan)) == len(expected)
+    assert ids(plan) < ids(more)
+    assert extended(more, {}, [], lines) == more  # again
+
+
+def test_a_label_that_is_given_later_names_one_method(tmp_path):
+    plan = started(STUDY, ["scale=tiny", "seeds=1", HARD, f"out={tmp_path / 'out'}"]).plan
+    named = extended(plan, {}, [], [{"label": "plain", "function": "bm25"}])
+    assert methods(named) == [("plain", "bm25", "uniform"), ("hard", "bm25", "top")]
+    assert ids(named) == ids(plan)
+    for line, says in (
+        (
+            {"label": "hard", "function": "random"},
+            "hard names another method of this study; give the new one another l",
+        ),
+        ({"label": "x", "function": "bm25", "selector": "top"}, "'x' is the same as 'hard'; leave one of them out"),
+        (
+            {"label": "x", "function": "bm25", "policy": "fixed"},
+            "x names a method that this study has already; leave it",
+        ),
+    ):
+        with pytest.raises(BadInput, match=says):
+            extended(plan, {}, [], [line])
+    assert extended(plan, {}, [], [{"label": "x", "function": "random"}])
+
+
+def test_methods_and_a_longer_file_extend_a_study_and_are_recorded(tmp_path):
+    lines = [{"label": "plain", "function": "bm25"}, {"label": "hard", "function": "bm25", "selector": "top"}]
+    content: dict[str, Any] = {"title": "Mine, 'quoted'", "seeds": 1, "methods": lines}
+
+    def typed(**changes: Any) -> str:
+        return own_experiment(content | changes, "mine.yaml")
+
+    plan = started(STUDY, ["scale=tiny", typed(), f"out={tmp_path / 'out'}"]).plan
+    first: dict[str, Any] = {"study": plan.options, "overrides": plan.arguments, "design": plan.design}
+    saved = first
+    for added, count in (
+        (["methods=[{label:new,function:tfidf,selector:top}]"], 3),
+        ([typed(methods=[*lines, {"label": "random", "function": "random"}])], 4),
+        (["guard.relative=.05"], 8),
+        (["methods=[{function:random,selector:top}]"], 9),  # without the guard
+    ):
+        more = continued(added, saved, plan.storage)
+        work: Any = SimpleNamespace(plan=more)
+        saved = yaml.safe_load(yaml.safe_dump(saved | {"overrides": more.arguments} | StudyWork.extension(work, saved)))
+        assert methods(continued([], saved, plan.storage)) == methods(more)
+        assert len(methods(more)) == count
+    assert {label for label, *_ in methods(more)} == {"plain", "hard", "new", "random", "-"}
+    for changes in ({"seeds": 2}, {"methods": lines[1:]}, {"baseline": "hard"}, {"title": "Other"}):
+        with pytest.raises(
+            BadInput, match="only methods may be added to it; leave it out, or start another study"
+        ) as no:
+            continued([typed(**changes)], first, plan.storage)
+        assert "function" not in str(no.value)  # its title, not its content
+    with pytest.raises(BadInput, match="is not what a study writes down"):
+        continued([], saved | {"added": [3]}, plan.storage)
+
+
+@pytest.mark.parametrize(
+    ("given", "added", "expected"),
+    [
+        (["function=bm25,[in_batch,bm25]", "selector=uniform"], "selector.bm25=top", 4),
+        (
+            ["methods=[{function:[in_batch,bm25]},{function:[in_batch,bm25],selector.bm25:window}]"],
+            "selector.bm25=top",
+            3,
+        ),
+        (["methods=[{function:[in_batch,bm25]},{function:random}]"], "negatives.bm25=1", 3),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_an_option_that_only_some_runs_have_is_added_to_these(given, added, expected, tmp_path):
+    plan = started(STUDY, ["scale=tiny", "seeds=1", *given, f"out={tmp_path / 'out'}"]).plan
+    more = extended(plan, {}, [added])
+    assert ids(plan) < ids(more)
+    assert len(ids(more)) == expected
+
+
+LABELLED = "methods=[{label:hard,function:bm25,selector:top},{label:easy,function:random}]"
+OPTUNA = ("search=optuna", "samples=2", "optimizer.lr=interval(0.001,0.1)")
+
+
+@pytest.mark.parametrize(
+    ("given", "added", "lines", "count"),
+    [
+        (["function=bm25", "selector=uniform", "training.batch_size=8,16"], ["function=random"], [], 2),
+        (["function=bm25", "selector=uniform"], ["objective=hinge"], [], 2),
+        ([LABELLED], ["policy=fixed"], [], 2),  # all have it
+        ([LABELLED], ["selector=uniform"], [], 3),  # one has it
+        ([LABELLED], [], [NEW], 3),
+    ],
+    ids=str,
+)
+def test_a_search_goes_on_as_it_was_beside_what_is_added(given, added, lines, count, tmp_path):
+    plan = started(STUDY, ["scale=tiny", "seeds=1", *given, *OPTUNA, f"out={tmp_path / 'out'}"]).plan
+    more = extended(plan, {}, added, lines)
+    assert len(more.searches) == count
+    (_, before), (_, after) = plan.runs(), more.runs()
+    proposed, again = (
+        OptunaRuns(each, points, lambda _: {}).proposed for each, points in ((plan, before), (more, after))
+    )
+    assert proposed
+    assert {run.name for run in proposed} <= {run.name for run in again}
+
+
+def test_a_label_can_not_be_given_to_a_search_that_has_begun(tmp_path):
+    plan = plan_of(tmp_path, "seeds=1", *OPTUNA)
+    with pytest.raises(
+        BadInput, match=r"methods=\[…\] would change 1 method of this study whose runs depend on earlier"
+    ):
+        extended(plan, {}, [], [{"label": "x", "function": "bm25", "policy": "fixed"}])
+
+
+@pytest.mark.parametrize(
+    ("added", "lines", "count"),
+    [(["selector=top"], [], 4), (["objective=hinge"], [], 4), ([], [NEW], 3), (["policy=fixed"], [NEW], 3)],
+    ids=str,
+)
+def test_a_sequential_comparison_repeats_its_log_beside_what_is_added(added, lines, count, tmp_path):
+    decided = ["stop=decided", "max_seeds=5", "function=bm25,random", "selector=uniform", "policy=fixed"]
+    plan = started(STUDY, ["scale=tiny", *decided, f"out={tmp_path / 'out'}"]).plan
+    first = DecidedRuns(plan, plan.runs()[1], lambda _: {})
+    first.start(log := EventLog(plan.storage))
+    log.flush()
+    more = extended(plan, {}, added, lines)
+    points = more.runs()[1]
+    assert len(points) == count
+    again = DecidedRuns(more, points, lambda _: {})
+    assert {run.name for run in first.proposed} == {run.name for run in again.proposed}  # the round of the log
+
+
+def test_what_would_rename_the_methods_of_a_sequential_comparison_is_refused(tmp_path):
+    plan = plan_of(tmp_path, "stop=decided", "max_seeds=4", "objective=hinge")
+    says = "objective=ranknet would change 1 method of this study whose runs depend on earlier results"
+    with pytest.raises(BadInput, match=says):
+        extended(plan, {}, ["objective=ranknet"])
+
+
+PLAIN = ["function=bm25,random", "selector=uniform", "contrasts=['function=bm25','function=random']"]
+
+
+@pytest.mark.parametrize(
+    ("given", "added", "lines", "expected"),
+    [
+        (PLAIN, ["selector=top"], [], ["function=bm25 selector=uniform", "function=random selector=uniform"]),
+        (PLAIN, ["function=tfidf"], [], None),
+        (PLAIN, [], [{"function": "bm25", "selector": "top"}], ["function=bm25 selector=uniform", "function=random"]),
+        (
+            [TWO, "selector=uniform", "contrasts=[hard,plain]"],
+            ["selector=top"],
+            [],
+            ["hard · uniform", "plain · uniform"],
+        ),
+        ([TWO, "contrasts=[hard,plain]"], ["training.batch_size=16"], [], None),
+        (
+            [
+                "function=bm25,random",
+                "selector=uniform,top",
+                "contrasts=['function=random | selector=top','function=bm25']",
+            ],
+            ["selector=dynamic"],
+            [],
+            [
+                "function=bm25 selector=top | function=random selector=top | function=random selector=uniform",
+                "function=bm25 selector=top | function=bm25 selector=uniform",
+            ],
+        ),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_contrasts_name_the_same_methods_in_the_extended_study(given, added, lines, expected, tmp_path):
+    plan = started(STUDY, ["scale=tiny", "policy=fixed", "seeds=1", *given, f"out={tmp_path / 'out'}"]).plan
+    more = extended(plan, {}, added, lines)
+    assert more.options["contrasts"] == (expected or plan.options["contrasts"])
+    for before, after in zip(plan.options["contrasts"], more.options["contrasts"], strict=True):
+        assert contrasted(plan, before) == contrasted(more, after) != set()
+
+
+def contrasted(plan: StudyPlan, words: str) -> set[str]:
+    """Return the runs that some words name, as docs/guide/studies.md says: by a label, or by words of overrides."""
+    runs = plan.runs()[0]
+    of_label = {identity(run.config) for run in runs if run.parameters.get("label") == words}
+    alternatives = [{*shlex.split(each)} for each in words.split(" | ")]
+    return of_label or {identity(run.config) for run in runs if any(each <= {*run.overrides} for each in alternatives)}
+
+
+def test_contrasts_of_the_experiment_stay_and_what_would_change_them_is_refused(tmp_path):
+    lines = [{"label": "4 of BM25's", "function": "bm25"}, {"label": "4 random", "function": "random"}]
+    content = {"title": "Mine", "seeds": 1, "methods": lines, "contrasts": ["4 of BM25's", "4 random"]}
+    mine = ["scale=tiny", "training.batch_size=8", own_experiment(content, "mine.yaml"), f"out={tmp_path / 'mine'}"]
+    for added in ("selector=top", "training.batch_size=16"):
+        assert extended(started(STUDY, mine).plan, {}, [added], [NEW]).options["contrasts"] is None
+    plan = plan_of(tmp_path, *PLAIN, "seeds=1")
+    guarded = [{"function": "bm25", "guard.relative": 0.05}]  # no word is of the other one alone
+    says = "named by the contrast 'function=bm25' too; give contrasts=…? of the extended study, or start another study"
+    with pytest.raises(BadInput, match=says.replace("=…?", r"=\[…\]")):
+        extended(plan, {}, [], guarded)
+    given = ["function=random", "guard.relative=0.05"]
+    assert extended(plan, {"contrasts": given}, [], guarded).options["contrasts"] == given
+
+
 def test_what_can_not_be_added_is_refused(tmp_path):
     plan, decided = plan_of(tmp_path, "seeds=2"), plan_of(tmp_path, "stop=decided", "max_seeds=4")
     search = plan_of(tmp_path, "seeds=1", "search=optuna", "optimizer.lr=interval(0.001,0.1)")
     labelled = plan_of(tmp_path, "seeds=1", TWO)
+    drawn = plan_of(tmp_path, "seeds=1", "samples=2", "optimizer.lr=interval(0.001,0.1)")
     for study, options, overrides, says in (
         (plan, {"seeds": 1}, [], "seeds=1 is less than the 2 of this study; nothing is removed"),
         (plan_of(tmp_path, "seed=1,3"), {"seeds": 3}, [], "names seeds that are not numbered from 0"),
         (plan, {}, ["seed=3"], "seed=3 can't change a study that has begun: seeds are numbered from 0"),
         (plan, {}, ["nothing=1"], "have no option nothing"),
         (plan, {}, ["optimizer.lr=interval(0.1,0.2)"], "sweeps over an interval"),
+        (
+            drawn,
+            {},
+            ["optimizer.lr=.3"],
+            "optimizer.lr is drawn from an interval in this study; samples=N adds draws; or",
+        ),
         (labelled, {}, ["measures=[AP@10]"], "all its runs are measured alike, and keep the same"),
         (search, {"seeds": 2}, [], "chose its settings by 1 seed each"),
         (search, {}, ["training.batch_size=16"], "can't change a search that has begun"),
@@ -185,6 +422,7 @@ def test_what_can_not_be_added_is_refused(tmp_path):
             extended(study, options, overrides)
     assert "the settings of a search" in str(refused_change("search=optuna", "out"))
     assert len(extended(search, {"samples": 20}, []).runs()[1]) == 1
+    assert len(extended(drawn, {"samples": 3}, []).runs()[0]) == 3
     assert "the study's results depend on it" in str(refused_change("stop=decided", "out"))
 
 
