@@ -94,7 +94,7 @@ def extended(
     what = f"{typed} would change {counted(len(changed), 'method')} of this study whose runs depend on earlier results"
     refuse(changed, what, place, START_ANOTHER)
     _check_labels(labels, now, others)
-    names = {"baseline": kept_baseline(whole, runs, now)}
+    names: dict[str, Any] = {"baseline": kept_baseline(whole, runs, now)}
     if not options.get("contrasts") and (overrides or methods):
         names["contrasts"] = kept_contrasts(whole, named_of(runs, points), named_of(now, others))
     return replace(whole, options={**whole.options, **names})

@@ -481,6 +481,9 @@ def test_a_baseline_beside_an_addition_is_recorded(base, tmp_path):
     first = [*small, "baseline='selector=uniform'", f"out={out}"]
     assert command("study", *first) == 0
     assert not read(STUDY, ["baseline=function=random"], str(out)).additions
+    further = ["methods=[{label:new,function:bm25}]"]
+    assert read(STUDY, further, str(out)).additions == further
+    assert read(STUDY, [*first, *further, "resume=auto"]).plan.added == ({"label": "new", "function": "bm25"},)
     assert command("study", "--resume", str(out), "selector=top", "baseline=selector=top") == 0
     config = yaml.safe_load((out / "config.yaml").read_text())
     assert shlex.split(config["extended"][0])[4:] == ["selector=top", "baseline='selector=top'"]
