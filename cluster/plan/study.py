@@ -130,7 +130,7 @@ class StudyPlan:
         typed = set(map(key_of, self.arguments))
         if typed.isdisjoint(NAMED) or self.options.get("methods"):
             return ""
-        points = self._points()
+        points = replace(self, added=())._points()
         varied = {key: each for key in NAMED if key not in typed and len(each := _values(points, key)) > 1}
         if not varied:
             return ""

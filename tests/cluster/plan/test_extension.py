@@ -180,7 +180,6 @@ BOTH = {"label": "both", "function": ["in_batch", "bm25"], "guard.relative": 0.1
         ([TWO], [{"label": "hard", "function": "bm25", "guard.relative": 0.05}, NEW], [("new", "tfidf", "top")]),
         ([TWO], [["function=bm25", "selector=top"]], [("-", "bm25", "top")]),
         ([TWO], [{"function": "bm25", "selector": "uniform,top"}], [("-", "bm25", "top")]),  # uniform is "plain"
-        (["function=bm25"], [{"function": "random"}], [("-", "random", "uniform")]),  # refused as function=random
         (
             ["function=bm25,random", "selector=uniform,top", "training.batch_size=8"],
             [{"label": "new", "function": "tfidf", "training.batch_size": "16"}],
@@ -197,6 +196,19 @@ def test_further_methods_keep_their_options_and_have_the_others_of_the_study(giv
     assert len(ids(more) - ids(plan)) == len(expected)
     assert ids(plan) < ids(more)
     assert extended(more, {}, [], lines) == more  # again
+
+
+def test_what_would_leave_out_runs_is_refused_with_what_adds_a_method(tmp_path):
+    plan = started(STUDY, ["scale=tiny", "seeds=1", "function=bm25", f"out={tmp_path / 'out'}"]).plan
+    says = r"would leave out 2 runs of this study; add a method by 'methods=\[{KEY:VALUE,…}\]', or start another study"
+    with pytest.raises(BadInput, match=f"function=random {says}"):
+        extended(plan, {}, ["function=random"])
+    more = extended(plan, {}, [], [{"function": "random"}])
+    assert len(ids(more) - ids(plan)) == 1
+    other = extended(plan, {}, [], [{"function": "random", "selector": "window"}])
+    assert other.untyped == plan.untyped  # what the experiment varies
+    with pytest.raises(BadInput, match="two methods have"):
+        extended(plan, {}, [], [{"function": "random", "limits.test": 7}])
 
 
 def test_a_label_that_is_given_later_names_one_method(tmp_path):
