@@ -9,7 +9,7 @@ from typing import Any
 
 from pyrite.analysis.methods import LABEL, METHOD
 from pyrite.cluster.config.grammar import choices_of, values_of
-from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of, values_by_key
+from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of, values_by_key, without
 from pyrite.cluster.config.quoting import option_value
 from pyrite.cluster.output.terminal import counted
 from pyrite.cluster.plan.applicable import is_of_one
@@ -123,12 +123,12 @@ def _proposed(plan: StudyPlan, points: Sequence[Point]) -> set[Any]:
     A sequential comparison finds its log by what names each method (`pyrite.cluster.search.decided_runs`).
     """
     if plan.options.get("stop") == "decided":
-        named = [(each, frozenset({*each.swept} & {*each.texts} - {*METHOD})) for each in points]
-        return {(frozenset(each.overrides), each.label, keys) for each, keys in named}
-    return {
-        frozenset((frozenset(each.overrides), each.label, each.intervals) for each in search.points)
-        for search in plan.searches
-    }
+        return {(*_named_by(each), frozenset({*each.swept} & {*each.texts} - {*METHOD})) for each in points}
+    return {frozenset((*_named_by(each), each.intervals) for each in search.points) for search in plan.searches}
+
+
+def _named_by(point: Point) -> tuple[frozenset[str], str | None]:
+    return frozenset(without(point.overrides, NEUTRAL)), point.label
 
 
 def _check_shared(configs: Sequence[Mapping[str, Any]], overrides: Sequence[str], place: str) -> None:

@@ -454,6 +454,9 @@ def test_where_work_is_done_is_replaced(tmp_path):
     plan = plan_of(tmp_path, "seeds=1", "resources.workers=2")
     more = extended(plan, {}, ["resources.workers=3", "resources.memory=4", "index.encoders=2"])
     assert ids(more) == ids(plan)
+    for given in (OPTUNA, ["stop=decided", "max_seeds=4"]):
+        later = plan_of(tmp_path, *given)
+        assert len(extended(later, {}, ["resources.memory=4"]).runs()[1]) == len(later.runs()[1]) == 1
     (run,) = more.runs()[0]
     assert (run.config["resources"]["workers"], run.config["resources"]["memory"]) == (3, 4)
 
