@@ -9,15 +9,13 @@ from typing import NamedTuple
 import polars as pl
 
 from pyrite.analysis.methods import LABEL, METHOD, SWEPT, factors, with_factors
+from pyrite.analysis.statistics.named_methods import OR, PARTS
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.plan.point import Point
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, identity, is_baseline
 from pyrite.ranking.errors import refuse
-
-OR = " | "
-"""What is between the alternatives of a contrast (`pyrite.analysis.statistics.named_methods`)."""
 
 
 class Named(NamedTuple):
@@ -31,6 +29,12 @@ class Named(NamedTuple):
     known: object
     words: frozenset[str]
     label: str | None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What a contrast may name it by: its overrides, and the names of its parts without their keys."""
+        pairs = [text.partition("=") for text in self.words]
+        return self.words | {value for key, _, value in pairs if key in PARTS}
 
 
 Names = Sequence[Named]
@@ -83,19 +87,21 @@ def _kept(words: str, before: Names, after: Names, place: str) -> str:
 
 
 def _matching(requested: str, names: Names) -> list[Named]:
-    """Return what has a label, or else all words of one of the alternatives."""
+    """Return what has a label, or else all words of one of the alternatives, as
+    `pyrite.analysis.statistics.named_methods` reads them in a study's tables."""
     if of_label := [each for each in names if each.label == requested]:
         return of_label
-    alternatives = [frozenset(_split(words)) for words in requested.split(OR)]
-    return [each for each in names if any(words and words <= each.words for words in alternatives)]
+    alternatives = [words for each in requested.split(OR) for words in _split(each)]
+    return [each for each in names if any(words <= each.names for words in alternatives)]
 
 
-def _split(words: str) -> list[str]:
-    """Return words as a shell reads them; those of a label may have an apostrophe, and no quotes."""
+def _split(words: str) -> list[set[str]]:
+    """Return words as they are, and as a shell reads them; those of a label may have an apostrophe, and no quotes."""
+    plain = set(words.split())
     try:
-        return shlex.split(words)
+        return [plain, set(shlex.split(words))]
     except ValueError:
-        return words.split()
+        return [plain]
 
 
 def kept_baseline(plan: StudyPlan, before: Sequence[Planned], after: Sequence[Planned]) -> str | None:

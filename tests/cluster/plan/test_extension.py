@@ -10,6 +10,8 @@ import polars as pl
 import pytest
 import yaml
 
+from pyrite.analysis.methods import SWEPT
+from pyrite.analysis.statistics.named_methods import _matching
 from pyrite.cluster.commands import experiment
 from pyrite.cluster.commands.experiment import Load, runs_here
 from pyrite.cluster.commands.resuming import read, started
@@ -352,6 +354,12 @@ PLAIN = ["function=bm25,random", "selector=uniform", "contrasts=['function=bm25'
     [
         (PLAIN, ["selector=top"], [], ["function=bm25 selector=uniform", "function=random selector=uniform"]),
         (PLAIN, ["function=tfidf"], [], None),
+        (
+            [*PLAIN[:2], "contrasts=[bm25,random]"],
+            ["selector=top"],
+            [],
+            ["bm25 selector=uniform", "random selector=uniform"],
+        ),
         (PLAIN, [], [{"function": "bm25", "selector": "top"}], ["function=bm25 selector=uniform", "function=random"]),
         (
             [TWO, "selector=uniform", "contrasts=[hard,plain]"],
@@ -385,11 +393,12 @@ def test_contrasts_name_the_same_methods_in_the_extended_study(given, added, lin
 
 
 def contrasted(plan: StudyPlan, words: str) -> set[str]:
-    """Return the runs that some words name, as docs/guide/studies.md says: by a label, or by words of overrides."""
-    runs = plan.runs()[0]
-    of_label = {identity(run.config) for run in runs if run.parameters.get("label") == words}
-    alternatives = [{*shlex.split(each)} for each in words.split(" | ")]
-    return of_label or {identity(run.config) for run in runs if any(each <= {*run.overrides} for each in alternatives)}
+    """Return the runs that some words name in the tables of a study."""
+    runs = {run.name: run for run in plan.runs()[0]}
+    swept = [[{"key": key, "value": value} for key, value in run.swept] for run in runs.values()]
+    overrides = [shlex.join(run.overrides) for run in runs.values()]
+    trials = pl.DataFrame({"run": list(runs), "overrides": overrides, "swept": pl.Series(swept, dtype=SWEPT)})
+    return {identity(runs[name].config) for name in _matching(trials, words)["run"]}
 
 
 def test_contrasts_of_the_experiment_stay_and_what_would_change_them_is_refused(tmp_path):
