@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -103,19 +103,23 @@ def _matching(trials: pl.DataFrame, requested: str) -> pl.DataFrame:
     of_label = trials.filter(labelled.list.any())
     if len(of_label):
         return of_label
-    wanted = [words for each in requested.split(OR) for words in _words(each)]
-    given = map(_named_by, trials["overrides"])
+    wanted = alternatives(requested)
+    given = [names_of(shlex.split(text)) for text in trials["overrides"]]
     return trials.filter(pl.Series([any(words <= of_run for words in wanted) for of_run in given], dtype=pl.Boolean))
 
 
-def _named_by(overrides: str) -> set[str]:
+def names_of(overrides: Collection[str]) -> frozenset[str]:
     """Return the words that name a run: its overrides, and the names of its parts without their keys."""
-    texts = shlex.split(overrides)
-    return {*texts, *(text.partition("=")[2] for text in texts if text.partition("=")[0] in PARTS)}
+    pairs = (text.partition("=") for text in overrides)
+    return frozenset([*overrides, *(value for key, _, value in pairs if key in PARTS)])
+
+
+def alternatives(requested: str) -> list[set[str]]:
+    """Return the sets of words of which a method has one: those between `|`, as they are and as a shell reads them."""
+    return [words for each in requested.split(OR) for words in _words(each)]
 
 
 def _words(requested: str) -> list[set[str]]:
-    """Return the overrides that some words name, as they are and without quotes, if these come in pairs."""
     plain = set(requested.split())
     try:
         return [plain, set(shlex.split(requested))]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import polars as pl
 
 from pyrite.analysis.methods import LABEL, METHOD, SWEPT, factors, with_factors
-from pyrite.analysis.statistics.named_methods import OR, PARTS
+from pyrite.analysis.statistics.named_methods import OR, alternatives, names_of
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.plan.point import Point
@@ -32,9 +32,8 @@ class Named(NamedTuple):
 
     @property
     def names(self) -> frozenset[str]:
-        """What a contrast may name it by: its overrides, and the names of its parts without their keys."""
-        pairs = [text.partition("=") for text in self.words]
-        return self.words | {value for key, _, value in pairs if key in PARTS}
+        """What a contrast may name it by."""
+        return names_of(self.words)
 
 
 Names = Sequence[Named]
@@ -78,8 +77,8 @@ def _kept(words: str, before: Names, after: Names, place: str) -> str:
     shared = frozenset.intersection(*(each.words for each in after))
     others = [each.words for each in _matching(words, after)]
     more = shlex.join(sorted(word for word in common if not all(word in each for each in others)))
-    alternatives = [shlex.join(sorted(each - shared)) for each in sorted(methods, key=sorted)]
-    ways = [words, *labels[:1], OR.join(f"{each} {more}" for each in words.split(OR)), OR.join(alternatives)]
+    own_words = [shlex.join(sorted(each - shared)) for each in sorted(methods, key=sorted)]
+    ways = [words, *labels[:1], OR.join(f"{each} {more}" for each in words.split(OR)), OR.join(own_words)]
     found = [way for way in ways if {each.words for each in _matching(way, after)} == methods]
     what = f"what is added is named by the contrast {words!r} too"
     refuse(not found, what, place, "give contrasts=[…] of the extended study, or start another study")
@@ -91,17 +90,8 @@ def _matching(requested: str, names: Names) -> list[Named]:
     `pyrite.analysis.statistics.named_methods` reads them in a study's tables."""
     if of_label := [each for each in names if each.label == requested]:
         return of_label
-    alternatives = [words for each in requested.split(OR) for words in _split(each)]
-    return [each for each in names if any(words <= each.names for words in alternatives)]
-
-
-def _split(words: str) -> list[set[str]]:
-    """Return words as they are, and as a shell reads them; those of a label may have an apostrophe, and no quotes."""
-    plain = set(words.split())
-    try:
-        return [plain, set(shlex.split(words))]
-    except ValueError:
-        return [plain]
+    wanted = alternatives(requested)
+    return [each for each in names if any(words <= each.names for words in wanted)]
 
 
 def kept_baseline(plan: StudyPlan, before: Sequence[Planned], after: Sequence[Planned]) -> str | None:
