@@ -90,6 +90,11 @@ def learned(overrides: Sequence[str], facts: Result, out: Path) -> Result:
     }
 
 
+def rated(overrides: Sequence[str], facts: Result, out: Path) -> Result:
+    """Let an agent learn; return what it learned, without the folder of this machine that it is in."""
+    return {name: value for name, value in learned(overrides, facts, out).items() if name != "agent"}
+
+
 def second_by_decision(actions: Sequence[Sequence[int]]) -> list[float]:
     """Return the share of the second function in each of the first decisions of the last episodes."""
     last = actions[-LAST:]
@@ -116,7 +121,7 @@ def rates(collection: list[str], episodes: int) -> list[Unit]:
         Unit(
             f"{name}-{rate:g}",
             partial(
-                learned,
+                rated,
                 [*learning, *agent, f"agent.actor_lr={rate}", f"agent.critic_lr={rate}"],
                 {"arm": name, "rate": rate},
             ),
