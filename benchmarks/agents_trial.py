@@ -16,6 +16,7 @@ from pyrite import cluster  # noqa: F401  # isort: skip  # before ray
 
 import argparse
 import re
+import shlex
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -36,7 +37,7 @@ SMALLEST = [
     "credit {out} --sizes 8 3 --episodes 4",
     "report {out}",
 ]
-BASE = ["collection=beir", "ranker=feed_forward", "scale=small", "selector=uniform", "origin=bm25"]
+BASE = ["ranker=feed_forward", "scale=small", "selector=uniform", "origin=bm25"]
 """Every run on a real collection: f_FF; early stopping ends it, and no cap of epochs acts."""
 UNCAPPED = ["training.max_epochs=100"]
 FORTH, BACK = "function=[random,bm25]", "function=[bm25,random]"
@@ -170,7 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("step", choices=[*REPORTS, "report", "archive"])
     parser.add_argument("out", type=Path, help="the folder of all steps")
-    parser.add_argument("--collection", help="a BEIR folder, e.g. MedQuAD's")
+    parser.add_argument("--collection", help="a BEIR folder, e.g. MedQuAD's, or overrides that name another collection")
     parser.add_argument("--hours", type=float, default=14.0)
     parser.add_argument("--cores", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=20, help="of each rule (room)")
@@ -191,7 +192,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if chosen.step not in ("control", "credit") and not chosen.collection:
         parser.error(f"{chosen.step} needs --collection")
     topics, epochs = chosen.sizes
-    collection = [*BASE, f"collection.path={chosen.collection}"]
+    named = chosen.collection or ""
+    own = shlex.split(named) if "=" in named else ["collection=beir", f"collection.path={named}"]
+    collection = [*own, *BASE]
     units = {
         "room": lambda: room(collection, chosen.seeds),
         "control": lambda: controls(topics, epochs, chosen.agents or 10, chosen.episodes or 300),
