@@ -65,18 +65,9 @@ def extended(
             the value.
         methods: further lines; those that the study has already add nothing.
     """
-    place, batches = plan.storage.place, plan.sample_batches
     runs, points = plan.runs()
-    _check_shared(configs_of(runs, points), overrides, place)
-    if (seeds := options.get("seeds")) is not None:
-        _check_seeds(plan, seeds, bool(points))
-        plan = replace(plan, arguments=[text for text in plan.arguments if key_of(text) != "seed"])
-    more = options.get("samples", sum(batches)) - sum(batches)
-    what = f"samples={options.get('samples')} is less than the {sum(batches)} of this study"
-    refuse(more < 0, what, place, "nothing is removed")
-    if more:
-        batches = (*batches, more)
-    whole = replace(plan, options={**plan.options, **options}, sample_batches=batches)
+    _check_shared(configs_of(runs, points), overrides, plan.storage.place)
+    whole = plan = _with_numbers(plan, options, bool(points))
     made = [*((run.overrides, run.config) for run in runs), *((each.overrides, lowest(each)) for each in points)]
     labelled = any(LABEL in run.parameters for run in runs) or any(point.label for point in points)
     for text in overrides:
@@ -88,16 +79,33 @@ def extended(
     now, others = whole.runs()
     typed = " ".join([*overrides, *["methods=[…]"] * bool(methods)])
     left_out = {identity(run.config) for run in runs} - {identity(run.config) for run in now}
-    what = f"{typed} would leave out {counted(len(left_out), 'run')} of this study"
-    refuse(left_out, what, place, "add a method by 'methods=[{KEY:VALUE,…}]', or start another study")
-    changed = _proposed(plan, points) - _proposed(whole, others)
-    what = f"{typed} would change {counted(len(changed), 'method')} of this study whose runs depend on earlier results"
-    refuse(changed, what, place, START_ANOTHER)
+    _check_kept(typed, len(left_out), len(_proposed(plan, points) - _proposed(whole, others)), plan.storage.place)
     _check_labels(labels, now, others)
     names: dict[str, Any] = {"baseline": kept_baseline(whole, runs, now)}
     if not options.get("contrasts") and (overrides or methods):
         names["contrasts"] = kept_contrasts(whole, named_of(runs, points), named_of(now, others))
     return replace(whole, options={**whole.options, **names})
+
+
+def _with_numbers(plan: StudyPlan, options: Mapping[str, Any], adaptive: bool) -> StudyPlan:
+    """Return the plan with more seeds and samples, and the other options that are given."""
+    if (seeds := options.get("seeds")) is not None:
+        _check_seeds(plan, seeds, adaptive)
+        plan = replace(plan, arguments=[text for text in plan.arguments if key_of(text) != "seed"])
+    before = sum(plan.sample_batches)
+    more = options.get("samples", before) - before
+    what = f"samples={options.get('samples')} is less than the {before} of this study"
+    refuse(more < 0, what, plan.storage.place, "nothing is removed")
+    batches = (*plan.sample_batches, *[more] * bool(more))
+    return replace(plan, options={**plan.options, **options}, sample_batches=batches)
+
+
+def _check_kept(typed: str, left_out: int, changed: int, place: str) -> None:
+    """Refuse what would leave out runs of a study, or change methods whose runs depend on earlier results."""
+    what = f"{typed} would leave out {counted(left_out, 'run')} of this study"
+    refuse(left_out, what, place, "add a method by 'methods=[{KEY:VALUE,…}]', or start another study")
+    what = f"{typed} would change {counted(changed, 'method')} of this study whose runs depend on earlier results"
+    refuse(changed, what, place, START_ANOTHER)
 
 
 def _with_lines(plan: StudyPlan, methods: Sequence[Method]) -> tuple[StudyPlan, set[str]]:

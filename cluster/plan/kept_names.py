@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
 import polars as pl
@@ -18,7 +18,7 @@ from pyrite.cluster.plan.sweep import Planned, identity, is_baseline
 from pyrite.ranking.errors import refuse
 
 
-class Named(NamedTuple):
+class MethodNames(NamedTuple):
     """What a contrast names: the method of a run, or of a point whose runs are proposed later.
 
     Args:
@@ -36,16 +36,16 @@ class Named(NamedTuple):
         return names_of(self.words)
 
 
-Names = Sequence[Named]
+Names = Sequence[MethodNames]
 
 
-def named_of(runs: Sequence[Planned], points: Sequence[Point]) -> list[Named]:
+def named_of(runs: Sequence[Planned], points: Sequence[Point]) -> list[MethodNames]:
     """Return what the contrasts of a study may name."""
     named = []
     for run in runs:
         words = frozenset(text for text in run.overrides if key_of(text) not in {"seed", *run.drawn})
-        named.append(Named(identity(run.config), words, run.parameters.get(LABEL)))
-    return [*named, *(Named(words := frozenset(each.overrides), words, each.label) for each in points)]
+        named.append(MethodNames(identity(run.config), words, run.parameters.get(LABEL)))
+    return [*named, *(MethodNames(words := frozenset(each.overrides), words, each.label) for each in points)]
 
 
 def kept_contrasts(plan: StudyPlan, before: Names, after: Names) -> list[str] | None:
@@ -73,19 +73,27 @@ def _kept(words: str, before: Names, after: Names, place: str) -> str:
     labels = sorted({each.label for each in own if each.label})
     if len(labels) == 1 and words in {each.label for each in before}:
         return labels[0]
-    common = frozenset.intersection(*methods)
-    shared = frozenset.intersection(*(each.words for each in after))
-    others = [each.words for each in _matching(words, after)]
-    more = shlex.join(sorted(word for word in common if not all(word in each for each in others)))
-    own_words = [shlex.join(sorted(each - shared)) for each in sorted(methods, key=sorted)]
-    ways = [words, *labels[:1], OR.join(f"{each} {more}" for each in words.split(OR)), OR.join(own_words)]
+    ways = [words, *labels[:1], _with_more(words, methods, after), _own_words(methods, after)]
     found = [way for way in ways if {each.words for each in _matching(way, after)} == methods]
     what = f"what is added is named by the contrast {words!r} too"
     refuse(not found, what, place, "give contrasts=[…] of the extended study, or start another study")
     return found[0]
 
 
-def _matching(requested: str, names: Names) -> list[Named]:
+def _with_more(words: str, methods: Set[frozenset[str]], after: Names) -> str:
+    """Return words, and with them what all of some methods have, of those that they name now, and others lack."""
+    common, others = frozenset.intersection(*methods), [each.words for each in _matching(words, after)]
+    more = shlex.join(sorted(common - frozenset.intersection(*(others or [common]))))
+    return OR.join(f"{each} {more}" for each in words.split(OR))
+
+
+def _own_words(methods: Set[frozenset[str]], after: Names) -> str:
+    """Return all words of each method that not all methods have."""
+    shared = frozenset.intersection(*(each.words for each in after))
+    return OR.join(shlex.join(sorted(each - shared)) for each in sorted(methods, key=sorted))
+
+
+def _matching(requested: str, names: Names) -> list[MethodNames]:
     """Return what has a label, or else all words of one of the alternatives, as
     `pyrite.analysis.statistics.named_methods` reads them in a study's tables."""
     if of_label := [each for each in names if each.label == requested]:
