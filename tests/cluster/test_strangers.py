@@ -107,10 +107,12 @@ def rewritten(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
         lambda study, poison: study["overrides"].append(f"+optimizer.x._target_={poison['_target_']}"),
         lambda study, poison: study["overrides"].append(f"+training.hook._target_={poison['_target_']}"),
         lambda study, poison: study["overrides"].extend(GUARDED),
+        lambda study, poison: study.update(added=[{"function": "bm25", "selector._target_": poison["_target_"]}]),
+        lambda study, poison: study.update(added=[{"function": "bm25", "selector": poison}]),
         lambda study, poison: study["design"].update(overrides=[f"objective._target_={poison['_target_']}"]),
     ],
     ids=["tracker", "tracker-inner", "scheduler", "stopper", "callback", "policy", "selector", "optimizer", "training",
-         "guard", "design"],
+         "guard", "added", "added-part", "design"],
 )  # fmt: skip
 def test_study(study, tmp_path, refused, poison, change):
     weights(tmp_path, poison)
@@ -272,13 +274,16 @@ def test_options_that_a_studys_folder_may_not_decide(option, study, here, refusa
     ],
     ids=["key", "short", "added", "labelled", "swept", "agent"],
 )
-@pytest.mark.parametrize("where", ["design", "study"])
+@pytest.mark.parametrize("where", ["design", "study", "added"])
 def test_code_in_the_methods_of_a_folder(where, method, study, here, refusal):
     shutil.copytree(study, "copy")
     shutil.rmtree(here / "copy" / "runs")
 
     def change(content: dict[str, Any]) -> None:
-        content[where].update(methods=[method])
+        if where == "added":
+            content["added"] = [method]
+        else:
+            content[where].update(methods=[method])
         content["overrides"] = without(content["overrides"], {"policy", "function", "selector"})
 
     rewritten(here / "copy", change)
