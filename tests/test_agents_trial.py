@@ -81,8 +81,14 @@ def test_what_agents_learned_is_told_by_decision(capsys):
     assert "last less first: +0.1500 (-0.4853 to +0.7853), over agents" in printed  # t of one degree: 12.706 * .05
 
 
-def test_the_page_has_what_the_archive_reports(capsys):
-    main(["report", str(ROOT / "docs/experiments/data/agents_trial")])
+ARCHIVE = ROOT / "docs/experiments/data/agents_trial"
+
+
+@pytest.mark.parametrize(
+    "archived", [ARCHIVE, *sorted(filter(Path.is_dir, ARCHIVE.iterdir()))], ids=lambda each: each.name
+)
+def test_the_page_has_what_the_archive_reports(archived, capsys):
+    main(["report", str(archived)])
     page = (ROOT / "docs/experiments/agents_trial.md").read_text("utf-8").replace("−", "-")
     rows = [line for line in capsys.readouterr().out.splitlines() if re.match(r"\| \w.*\d", line)]
     assert len(rows) > 10
