@@ -101,7 +101,7 @@ def remarks(
         place: the folder of the set.
         count: the negatives that each pair should have.
         rows: the form of the rows (`pyrite.cluster.mining.trainer_rows`); others than tuples need one negative.
-        above: what to do about negatives that score above their positive (`above_advice`); None says nothing of them.
+        above: what to do about negatives that score above their positive (`above_advice`); None omits them.
     """
     negatives, examples = int(functions["negatives"].sum()), counted(totals["examples"], "pair")
     verb = "scores above its" if totals["above negatives"] == 1 else "score above their"
@@ -260,7 +260,7 @@ def _cell(value: object) -> str:
 
 
 def check_dataset(storage: Storage) -> None:
-    """Refuse `format=dataset` where it can't be written, before anything is mined: it can't change afterwards."""
+    """Refuse `format=dataset` if it can't be written, before anything is mined: it can't change afterwards."""
     remedy = "pip install datasets, or choose format=parquet"
     refuse(find_spec("datasets") is None, "the library datasets is not installed", "format=dataset", remedy)
     refuse(not storage.local, "a data set can only be saved on a local disk", storage.place, "choose format=parquet")

@@ -1,4 +1,4 @@
-"""Names the baseline and the contrasts of a study that is extended, so that they mean the same methods as before."""
+"""Rewords the baseline and contrasts of a study that is extended, so that they name the same methods as before."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyrite.ranking.errors import refuse
 
 
 class MethodNames(NamedTuple):
-    """What a contrast names: the method of a run, or of a point whose runs are proposed later.
+    """The words by which a contrast may name the method of a run, or of a point whose runs are proposed later.
 
     Args:
         known: what identifies it before and after the study is extended.
@@ -32,7 +32,7 @@ class MethodNames(NamedTuple):
 
     @property
     def names(self) -> frozenset[str]:
-        """What a contrast may name it by."""
+        """All words that name it: overrides, and the names of parts."""
         return names_of(self.words)
 
 
@@ -62,7 +62,7 @@ def kept_contrasts(plan: StudyPlan, before: Names, after: Names) -> list[str] | 
 def _kept(words: str, before: Names, after: Names, place: str) -> str:
     """Return words for the methods that some words named before: the same, if they still do, or else more of them.
 
-    A label goes on as it is called now. Of further values of what its method may have, the best one represents it, as
+    A label becomes what it is called now. Of further values of what its method may have, the best one represents it, as
     of those that a study begins with.
     """
     known = {each.known for each in _matching(words, before)}

@@ -131,7 +131,7 @@ class Dialect:
         )
 
     def _rises(self, rows: Sequence[Mapping[str, str]]) -> bool:
-        """Whether the column that ascends does so; a line that repeats the document before it says nothing."""
+        """Whether the column that ascends does so; a line that repeats the document before it is skipped."""
         if self.ascends is None:
             return True
         before, steps = dict[str, Mapping[str, str]](), list[bool]()

@@ -45,7 +45,7 @@ def planned(of: StudyPlan, ends: bool = False) -> list[Planned]:
 
 
 def collections_of(runs: list[Planned]) -> dict[str, Any]:
-    """What stands for the collections of runs, by the runs' names."""
+    """Return stand-ins for the collections of runs, by the runs' names."""
     paths = {run.name: Path(str(run.config["collection"].get("path", "pydocs"))).name for run in runs}
     return {
         run: SimpleNamespace(name=name, fingerprint=f"of {name}", test_sketch=[name]) for run, name in paths.items()
