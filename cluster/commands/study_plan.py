@@ -67,24 +67,33 @@ def continued(arguments: list[str], saved: dict[str, Any], storage: Storage) -> 
     changed = {root_of(text): composed.get(root_of(text), {}) for text in of_study}  # track=[] removes the group
     methods, of_file = list[Method](changed.pop("methods", [])), changed.pop("experiment", None) is not None
     added = _with_variables({"added": saved.get("added", [])}, {})["added"]
-    saved = {**saved, "study": _with_variables(saved.get("study"), changed)}
-    try:
-        kept, runs, design = dict(saved["study"]), list(map(str, saved["overrides"])), saved["design"]
-        batches = tuple(map(int, saved.get("sample_batches", ())))
-        precision = str(saved.get("precision", "float32"))
-        options = kept | {key: value for key, value in changed.items() if key not in GROWING}
-        lines = [*(kept.get("methods") or []), *(each for each in added if not isinstance(each, str))]
-        check_shape(options | {"experiment": design, "methods": lines or None}, "study")
-    except (KeyError, TypeError, BadInput):
-        where = f"{storage}/{CONFIG}"
-        raise BadInput("is not what a study writes down", where, "name the folder of a study") from None
+    planned, lines = _as_written(saved, changed, added, storage)
+    options = planned.options
     by_path = [as_node(each) for key in ("stoppers", "callbacks") for each in options.get(key) or ()]
     check_classes([options, by_path, methods], origin())
     check_reserved(options | {"methods": [*lines, *methods]})
-    planned = StudyPlan(options, runs, design, storage, batches, precision, tuple(added))
     methods += _further(planned, given) if of_file else []
     growing = {key: changed[key] for key in (*GROWING, "contrasts") if key in changed}
     return extended(planned, growing, of_runs, methods) if growing or of_runs or methods else planned
+
+
+def _as_written(
+    saved: Mapping[str, Any], changed: Mapping[str, Any], added: Sequence[Any], storage: Storage
+) -> tuple[StudyPlan, list[Method]]:
+    """Return the plan that a manifest has, with options that change, and its lines; refuse what no study writes."""
+    study = _with_variables(saved.get("study"), changed)
+    try:
+        kept, design = dict(study), saved["design"]
+        options = kept | {key: value for key, value in changed.items() if key not in GROWING}
+        lines = [*(kept.get("methods") or []), *(each for each in added if not isinstance(each, str))]
+        check_shape(options | {"experiment": design, "methods": lines or None}, "study")
+        batches = tuple(map(int, saved.get("sample_batches", ())))
+        precision = str(saved.get("precision", "float32"))
+        runs = list(map(str, saved["overrides"]))
+        return StudyPlan(options, runs, design, storage, batches, precision, tuple(added)), lines
+    except (KeyError, TypeError, BadInput):
+        where = f"{storage}/{CONFIG}"
+        raise BadInput("is not what a study writes down", where, "name the folder of a study") from None
 
 
 def _further(plan: StudyPlan, given: Mapping[str, Any]) -> list[Method]:
